@@ -1,4 +1,4 @@
-"""For the tests of assignment: families, sizes, dtypes, real instances, what runs, what it shows.
+"""For the tests of assignment: families, sizes, dtypes, real instances, and what runs on them.
 
 Optima come from the sources named, or from SciPy in the tests themselves.
 """
@@ -8,18 +8,16 @@ from __future__ import annotations
 import gzip
 import itertools
 import lzma
-import math
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 
-from gpumatch import InfeasibleError, algorithms, verify
+from gpumatch import algorithms
 from graphs import costs
 from tests.pairwise import pairwise
 
@@ -118,32 +116,6 @@ def _param(run: Run, *others, name: str = "", long: bool = False):
     return pytest.param(run, *others, id=f"{run}{name}", marks=marks)
 
 
-def check_proof(costs, a):
-    """What an exact algorithm has found is proven, unless no duals in float64 prove it.
-
-    So it is where duals are far greater than what the pairs cost: they are rounded by more than
-    that allows. Then the gap says by how much.
-    """
-    verify(costs, a, optimal=a.proven)
-    values = np.abs(costs.data if hasattr(costs, "tocoo") else np.asarray(costs))
-    assert a.proven or 0 < a.gap <= 1e-12 * values[values < math.inf].max()
-
-
-def check_limit(costs, a, limit):
-    """No row and column are both unmatched whose pair is within the limit, or within its row's.
-
-    Costs are a matrix, or sparse, which forbids what it does not store.
-    """
-    sign = -1 if a.maximize else 1
-    if not isinstance(costs, np.ndarray):
-        coo, costs = costs.tocoo(), np.full(costs.shape, sign * np.inf)
-        costs[coo.row, coo.col] = coo.data
-    limits = np.broadcast_to(np.asarray(limit, float), costs.shape[:1])
-    rows, cols = (np.asarray(mates) < 0 for mates in (a.row_to_col, a.col_to_row))
-    own = sign * costs[np.ix_(rows, cols)].astype(float)
-    assert not (own <= sign * limits[rows, None]).any()
-
-
 EVERY_ALGORITHM = pytest.mark.parametrize("run", [_param(run) for run in RUNS])
 
 
@@ -166,32 +138,35 @@ def _takes_too_long(run: Run, case: Case) -> bool:
     return run.backend == "cpu" and is_slow and min(case.shape) >= LONG_ROWS
 
 
-EVERY_CASE = [
-    _param(run, case, name=f"-{case}", long=_takes_seconds(run, case))
-    for run in RUNS
-    for case in CASES
-    if not _takes_too_long(run, case)
-]
+QUICK_ENOUGH = [(run, case) for run in RUNS for case in CASES if not _takes_too_long(run, case)]
 
 
 def factors_of(case: Case) -> dict[str, Hashable]:
     return {"family": (case.family, *case.parameters.values()), "shape": case.shape}
 
 
-def _factors(param) -> dict[str, Hashable]:
-    run, case, *_ = param.values
+def _factors(pair: tuple[Run, Case]) -> dict[str, Hashable]:
+    run, case = pair
     return {"run": run, **factors_of(case)}
 
 
-PROVEN = pairwise(EVERY_CASE, _factors)
+def _params(pairs: Iterable[tuple[Run, Case]]) -> list:
+    """A pairwise sample, as parameters of a test."""
+    sample = pairwise(pairs, _factors)
+    return [
+        _param(run, case, name=f"-{case}", long=_takes_seconds(run, case)) for run, case in sample
+    ]
+
+
+PROVEN = _params(QUICK_ENOUGH)
 """Of all runs, families and shapes, so many that any two of them meet."""
 
 
-def _factors_with_options(param) -> dict[str, Hashable]:
-    run, _, form = param.values
+def _factors_with_options(chosen: tuple[Run, Case, str]) -> dict[str, Hashable]:
+    run, case, form = chosen
     home = run.algorithm, run.backend
     options = {name: (home, value) for name, value in run.options}
-    return {**_factors(param), "run": home, "form": (home, form), **options}
+    return {**factors_of(case), "run": home, "form": (home, form), **options}
 
 
 def _longest_with_options(run: Run) -> int:
@@ -200,29 +175,28 @@ def _longest_with_options(run: Run) -> int:
     return 40 if slow else 100
 
 
-WITH_OPTIONS = pairwise(
-    [
-        _param(run, case, form, name=f"-{case}-{form}")
-        for run in _runs_with_options()
-        for case in CASES
-        if max(case.shape) <= _longest_with_options(run)
-        for form in ("dense", "sparse")
-    ],
-    _factors_with_options,
-)
+def _cases_with_options() -> Iterator[tuple[Run, Case, str]]:
+    for run in _runs_with_options():
+        longest = _longest_with_options(run)
+        for case in CASES:
+            if max(case.shape) <= longest:
+                yield run, case, "dense"
+                yield run, case, "sparse"
+
+
+WITH_OPTIONS = [
+    _param(run, case, form, name=f"-{case}-{form}")
+    for run, case, form in pairwise(_cases_with_options(), _factors_with_options)
+]
 """The same of all options, families, shapes and forms, of small costs."""
-SPARSE = pairwise([param for param in EVERY_CASE if max(param.values[1].shape) <= 100], _factors)
+SPARSE = _params((run, case) for run, case in QUICK_ENOUGH if max(case.shape) <= 100)
 """The same of small costs."""
 FLOATS = {"uniform_float", "geom", "geom2", "low_rank"}
-FLOAT_AUCTIONS = pairwise(
-    [
-        auction
-        for auction in EVERY_CASE
-        for run, case in [auction.values]
-        if run.algorithm == "auction" and case.family in FLOATS
-        if max(case.shape) <= (200 if run.backend == "reference" else 500)
-    ],
-    _factors,
+FLOAT_AUCTIONS = _params(
+    (run, case)
+    for run, case in QUICK_ENOUGH
+    if run.algorithm == "auction" and case.family in FLOATS
+    if max(case.shape) <= (200 if run.backend == "reference" else 500)
 )
 
 
@@ -290,33 +264,3 @@ def ipadic() -> np.ndarray:
 def lapx_cost_eps() -> np.ndarray:
     """368 × 368 floats on which absolute tolerances fail."""
     return np.loadtxt(_file("lapx_cost_eps.csv.gz"), delimiter=",")
-
-
-# -- what answers are compared with ----------------------------------------------------------------
-
-
-def optimum(matrix: np.ndarray, maximize: bool = False) -> Any:
-    """The total by SciPy; of integers, summed as such."""
-    rows, cols = linear_sum_assignment(matrix.astype(np.float64), maximize)
-    return matrix[rows, cols].sum(dtype=np.float64 if matrix.dtype.kind == "f" else np.int64)
-
-
-def sparse(matrix: np.ndarray) -> csr_array:
-    """The finite entries, zeros too."""
-    rows, cols = np.isfinite(matrix).nonzero()
-    return coo_array((matrix[rows, cols], (rows, cols)), shape=matrix.shape).tocsr()
-
-
-def close(one: float, other: float) -> bool:
-    """Whether two totals differ by rounding alone."""
-    return math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300)
-
-
-def check_violator(allowed: np.ndarray, exc: InfeasibleError) -> None:
-    """The larger of the error's two sets has no neighbours but the smaller."""
-    rows, cols = exc.rows, exc.cols
-    nrows, ncols = allowed.shape
-    if nrows > ncols:
-        rows, cols, allowed = cols, rows, allowed.T
-    assert rows.size > cols.size
-    assert not np.delete(allowed, cols, axis=1)[rows].any()

@@ -64,10 +64,19 @@ class Case(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        return sum(self.graph.shape) + self.graph.nnz <= SMALL_SIZE
+        return _size(self.make) <= SMALL_SIZE
 
 
-_made = functools.cache(lambda make: make())
+@functools.cache
+def _made(make: Callable[[], csr_array]) -> csr_array:
+    return make()
+
+
+@functools.cache
+def _size(make: Callable[[], csr_array]) -> int:
+    graph = _made(make)
+    return sum(graph.shape) + graph.nnz
+
 
 HAND_MADE = [
     Case("0 x 0", lambda: matrix(0, 0, []), 0),
@@ -172,13 +181,7 @@ def _is_quick(run: Run, init: str, case: Case) -> bool:
 
 
 EVERY_CASE = [
-    param(
-        run,
-        init,
-        case,
-        name=f"-{init}-{case.name}",
-        long=run.backend == "reference" and not case.is_small,
-    )
+    (run, init, case)
     for run in RUNS
     for init in registry.starts(run.backend)
     for case in CASES
@@ -186,11 +189,20 @@ EVERY_CASE = [
 ]
 
 
-def _factors(param) -> dict[str, str]:
-    run, init, case = param.values
+def _factors(chosen: tuple[Run, str, Case]) -> dict[str, str]:
+    run, init, case = chosen
     home = f"{run.algorithm}-{run.backend}"
     return {"home": home, "start": init, "case": case.name, **run.options}
 
 
-PROVEN = pairwise(EVERY_CASE, _factors)
+PROVEN = [
+    param(
+        run,
+        init,
+        case,
+        name=f"-{init}-{case.name}",
+        long=run.backend == "reference" and not case.is_small,
+    )
+    for run, init, case in pairwise(EVERY_CASE, _factors)
+]
 """Of all runs, starts and cases, so many that any two of them meet."""

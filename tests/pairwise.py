@@ -28,12 +28,15 @@ def pairwise(combinations: Iterable[T], factors: Callable[[T], Mapping[str, Hash
     every = list(combinations)
     order = list(range(len(every)))
     random.Random(0).shuffle(order)
-    met: set[tuple] = set()
+    numbers: dict[tuple[str, Hashable], int] = {}  # of each value of each factor
+    met: set[tuple[int, int]] = set()
     kept = []
     for number in order:
-        pairs = set(itertools.combinations(sorted(factors(every[number]).items()), 2)) - met
+        values = factors(every[number]).items()
+        own = sorted([numbers.setdefault(value, len(numbers)) for value in values])
+        pairs = [pair for pair in itertools.combinations(own, 2) if pair not in met]
         if pairs:
-            met |= pairs
+            met.update(pairs)
             kept.append(number)
     return [every[number] for number in sorted(kept)]
 

@@ -27,12 +27,8 @@ from tests.assignment_cases import (
     PROVEN,
     SPARSE,
     WITH_OPTIONS,
-    check_proof,
-    check_violator,
-    close,
-    optimum,
-    sparse,
 )
+from tests.assignment_checks import check_proof, check_violator, close, optimum, sparse
 
 
 @functools.cache

@@ -22,13 +22,12 @@ from tests.assignment_cases import (
     LAPX_RUNS,
     SPARSE_OPTIMA,
     SPARSE_RUNS,
-    close,
     ipadic,
     lapx_cost_eps,
-    optimum,
     or_library,
     or_library_sparse,
 )
+from tests.assignment_checks import close, optimum
 
 MOST = sys.float_info.max
 

@@ -9,7 +9,7 @@ import pytest
 
 import gpumatch as gm
 import gpumatch.costs.base
-from tests.assignment_cases import check_violator, close, optimum, sparse
+from tests.assignment_checks import check_violator, close, optimum, sparse
 from tests.cuda.pools import fresh_pool
 
 pytestmark = pytest.mark.gpu

@@ -15,7 +15,8 @@ from gpumatch.numeric.auction_schedule import Precision
 from gpumatch.reference import vasconcelos2009 as reference
 from gpumatch.reference.interleaving import Grid
 from graphs import costs
-from tests.assignment_cases import CASES, close, factors_of, optimum
+from tests.assignment_cases import CASES, factors_of
+from tests.assignment_checks import close, optimum
 from tests.pairwise import pairwise
 
 FORMS = {

@@ -13,7 +13,8 @@ import gpumatch as gm
 from gpumatch.costs import DenseCosts, SparseCosts
 from gpumatch.dispatch import registry
 from gpumatch.problems.at_limit import bound_in, join_at_limit
-from tests.assignment_cases import Run, check_limit
+from tests.assignment_cases import Run
+from tests.assignment_checks import check_limit
 from tests.pairwise import pairwise_product
 
 SHAPES = ((1, 1), (2, 2), (3, 7), (7, 3), (8, 8), (0, 3))

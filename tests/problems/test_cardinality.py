@@ -14,7 +14,8 @@ import gpumatch as gm
 from gpumatch.problems import one_problem
 from gpumatch.problems.request import CARDINALITIES
 from graphs import costs
-from tests.assignment_cases import EVERY_ALGORITHM, check_violator, close, optimum, sparse
+from tests.assignment_cases import EVERY_ALGORITHM
+from tests.assignment_checks import check_violator, close, optimum, sparse
 
 C = np.array([[3, 9, 9], [1, 2, 9], [-4, 9, 9]])
 

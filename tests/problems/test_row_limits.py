@@ -12,7 +12,8 @@ from scipy.sparse import coo_array, csr_array
 import gpumatch as gm
 from gpumatch import CertificateError
 from gpumatch.costs import DenseCosts
-from tests.assignment_cases import EVERY_ALGORITHM, check_limit
+from tests.assignment_cases import EVERY_ALGORITHM
+from tests.assignment_checks import check_limit
 
 RNG = np.random.default_rng(19)
 SHAPES = ((1, 1), (4, 4), (3, 6), (6, 3), (0, 3), (9, 8))

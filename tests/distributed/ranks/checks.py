@@ -9,7 +9,7 @@ import pytest
 
 import gpumatch
 from gpumatch import distributed
-from tests.assignment_cases import check_limit
+from tests.assignment_checks import check_limit
 from tests.distributed.shares import starts_of
 
 

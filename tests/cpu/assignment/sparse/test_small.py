@@ -15,7 +15,7 @@ from gpumatch.batch_contracts import INFEASIBLE, REACHED, SOLVED
 from gpumatch.cpu.assignment.sparse import small
 from gpumatch.csgraph import min_weight_full_bipartite_matching
 from gpumatch.problems import one_problem
-from tests.assignment_cases import check_violator
+from tests.assignment_checks import check_violator
 
 
 def refuse(*args, **kwargs):

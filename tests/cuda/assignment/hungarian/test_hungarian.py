@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from gpumatch import InfeasibleError, assign, verify
 from graphs import costs as cost_graphs
-from tests.assignment_cases import check_proof
+from tests.assignment_checks import check_proof
 from tests.cuda.assignment.small_costs import small_costs
 from tests.pairwise import parametrize_pairwise
 
