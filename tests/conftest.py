@@ -29,6 +29,7 @@ settings.register_profile("gpumatch", deadline=None, derandomize=True, max_examp
 settings.load_profile("gpumatch")
 gc.set_threshold(10_000)  # with 700, Python looks for garbage a tenth of the time
 
+COLLECTED = pytest.StashKey[list[tuple[str, str]]]()
 LONGEST_TEXT, LONGEST_WITH_LINES = 60, 40
 """Characters of a text that names a test, and of one that has lines or rare letters."""
 
@@ -41,6 +42,20 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(GpuRecord())
     else:
         _share_gpus(config.workerinput["workerid"])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the names of all tests, before some are deselected."""
+    config.stash[COLLECTED] = [
+        (item.nodeid, item.callspec.id if hasattr(item, "callspec") else "") for item in items
+    ]
+
+
+@pytest.fixture(scope="session")
+def every_test(request) -> list[tuple[str, str]]:
+    """(test, id of its parameters) of all that this process has collected."""
+    return request.config.stash[COLLECTED]
 
 
 def _share_gpus(worker: str) -> None:

@@ -1,6 +1,7 @@
 """The tests' own names: readable, and the same whenever and wherever they are collected.
 
-pytest-xdist refuses to run where its workers collect different tests.
+pytest-xdist refuses to run where its workers collect different tests: each has another hash seed.
+The long test has another clock as well, and does not need two workers.
 """
 
 from __future__ import annotations
@@ -30,10 +31,8 @@ time.time_ns = lambda: true_time_ns() + int(shift * 1e9)
 class Write:
     @staticmethod
     def pytest_collection_finish(session):
-        ids = [[item.nodeid, item.callspec.id if hasattr(item, "callspec") else ""]
-               for item in session.items]
         with open(output, "w") as file:
-            json.dump(ids, file)
+            json.dump([item.nodeid for item in session.items], file)
 
 
 sys.exit(pytest.main(["--collect-only", "-qq", "-n0", "-pno:cacheprovider"], plugins=[Write]))
@@ -48,28 +47,22 @@ def collect(shift: float, output: Path) -> None:
     subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True)
 
 
-@pytest.fixture(scope="module")
-def collected(tmp_path_factory) -> list[list[str]]:
-    """(test, id of its parameters) of a process with another hash seed, and a clock ahead."""
-    output = tmp_path_factory.mktemp("collection") / "later.json"
-    collect(1.0, output)
-    return json.loads(output.read_text())
-
-
 def is_readable(name: str) -> bool:
     """Whether pytest had nothing to escape but backslashes, as regular expressions have them."""
     return name.isprintable() and "\\" not in name.replace("\\\\", "")
 
 
-def test_ids_can_be_read(collected):
-    ids = {parameters for _, parameters in collected}
-    assert len(ids) > 1000
+def test_ids_can_be_read(every_test):
+    ids = {parameters for _, parameters in every_test}
     assert [name for name in ids if not is_readable(name)] == []
     assert [name for name in ids if len(name) > LONGEST] == []
-    assert [name for name, _ in collected if len(name) > LONGEST_WITH_FILE] == []
+    assert [name for name, _ in every_test if len(name) > LONGEST_WITH_FILE] == []
 
 
-def test_what_runs_here_is_collected_elsewhere(collected, request):
-    """This session's own tests, which are all in a plain run, have another hash seed and clock."""
-    here = {item.nodeid for item in request.session.items}
-    assert here - {name for name, _ in collected} == set()
+@pytest.mark.long
+def test_what_is_collected_here_is_collected_elsewhere(every_test, tmp_path):
+    """With another hash seed, and a clock that is ahead."""
+    collect(1.0, tmp_path / "later.json")
+    elsewhere = json.loads((tmp_path / "later.json").read_text())
+    assert len(elsewhere) > 1000
+    assert {name for name, _ in every_test} - set(elsewhere) == set()
