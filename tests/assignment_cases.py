@@ -22,10 +22,10 @@ from graphs import costs
 from tests.pairwise import pairwise
 
 SIZES = (1, 2, 17, 100, 500, 1000)
-LONG_ROWS = 1000
-"""Rows from which some algorithms take seconds."""
-REFERENCE_LIMITS = {"easy": (500, 1000), "chained": (200, 200), "hard": (200, 100)}
-CLASSICAL_LIMITS = {"easy": (500, 500), "chained": (200, 100), "hard": (200, 100)}
+LONG_ROWS, LONG_HARD_ROWS = 1000, 500
+"""Rows from which some algorithms take seconds, and Hungarian ones of cases that are not easy."""
+REFERENCE_LIMITS = {"easy": (500, 1000), "chained": (100, 200), "hard": (100, 100)}
+CLASSICAL_LIMITS = {"easy": (200, 500), "chained": (100, 100), "hard": (100, 100)}
 """The longer side up to which the reference takes seconds, the shorter up to which a minute."""
 PARAMETERS: dict[str, list[dict[str, float]]] = {
     "uniform_integer": [{"factor": 0.1}, {"factor": 1}, {"factor": 10}],
@@ -127,7 +127,8 @@ def _reference_limits(run: Run, case: Case) -> tuple[int, int]:
 def _takes_seconds(run: Run, case: Case) -> bool:
     if run.backend == "reference":
         return max(case.shape) > _reference_limits(run, case)[0]
-    return min(case.shape) >= LONG_ROWS
+    is_slow = run.algorithm.startswith("hungarian") and case.difficulty != "easy"
+    return min(case.shape) >= (LONG_HARD_ROWS if is_slow else LONG_ROWS)
 
 
 def _takes_too_long(run: Run, case: Case) -> bool:
@@ -211,7 +212,7 @@ LAPX_OPTIMUM = 224.889950729465
 def _with_names(names: Iterable[str]) -> list:
     """Each run on each of the real instances."""
     return [
-        _param(run, name, name=f"-{name}", long=run.backend == "reference" and _is_long(run, name))
+        _param(run, name, name=f"-{name}", long=_is_long(run, name))
         for run in RUNS
         for name in names
         if (run, name) not in TOO_LONG
@@ -219,14 +220,14 @@ def _with_names(names: Iterable[str]) -> list:
 
 
 def _is_long(run: Run, name: str) -> bool:
-    return name in LONG or (run.algorithm, name) in LONG_FOR
+    is_hungarian = run.algorithm.startswith("hungarian")
+    if run.backend != "reference":
+        return run.backend == "cpu" and is_hungarian and name == "ipadic"
+    return name in LONG or (run.algorithm == "auction" and name in LONG_FOR_AUCTIONS)
 
 
-LONG = {"assignp3000", "ipadic"}
-LONG_FOR = {
-    ("auction", "assign500"),
-    *(("hungarian-" + name, "lapx") for name in ("classical", "tree")),
-}
+LONG = {"assignp3000", "ipadic", "lapx"}
+LONG_FOR_AUCTIONS = {"assign500", "assignp800"}
 TOO_LONG = {(Run(name, "reference"), "ipadic") for name in ("auction", "hungarian-classical")}
 """What the reference takes seconds, or minutes, for."""
 DENSE_RUNS, SPARSE_RUNS = _with_names(DENSE_OPTIMA), _with_names(SPARSE_OPTIMA)
