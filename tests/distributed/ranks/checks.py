@@ -19,6 +19,15 @@ def share(matrix, comm, seed=0):
     return matrix[starts[comm.rank] : starts[comm.rank + 1]]
 
 
+def some_of(cases, comm):
+    """All cases; but every second on three ranks, and the others on four.
+
+    More ranks than cores mostly wait for each other.
+    """
+    first, step = {3: (0, 2), 4: (1, 2)}.get(comm.size, (0, 1))
+    return list(cases)[first::step]
+
+
 def check_matching(graph, size, comm, backend="cpu", block=None):
     block = share(graph, comm) if block is None else block
     matching = distributed.maximum_matching(block, comm=comm, backend=backend)
