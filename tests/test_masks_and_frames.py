@@ -118,20 +118,39 @@ def frame(request):
 NUMBERS = [[4, 1, 3], [2, 0, 5], [3, 2, 2]]
 
 
-@pytest.mark.parametrize(
-    ("kinds", "expected"),
-    [
-        (["Int64"] * 3, "int64"), (["Int8"] * 3, "int8"), (["UInt8", "Int8", "Int8"], "int16"),
-        (["Float64"] * 3, "float64"), (["Float32"] * 3, "float32"), (["boolean"] * 3, "bool"),
-        (["Int64", "Float64", "Int64"], "float64"), (["boolean", "Int64", "boolean"], "int64"),
-    ],
-    ids=lambda part: "-".join(part) if isinstance(part, list) else part,
-)  # fmt: skip
-def test_nullable_frames_are_read_in_the_type_of_their_columns(frame, kinds, expected):
-    rows = [[bool(v) if k == "boolean" else v for v, k in zip(row, kinds)] for row in NUMBERS]
-    source = frame(rows, *kinds)
-    array = as_array(source, "it")
+KINDS = {
+    "int64": ["Int64"] * 3,
+    "float64": ["Float64"] * 3,
+    "float32": ["Float32"] * 3,
+    "float64 of both": ["Int64", "Float64", "Int64"],
+    "int64 of both": ["boolean", "Int64", "boolean"],
+}
+SMALL_KINDS = {"int8": ["Int8"] * 3, "int16": ["UInt8", "Int8", "Int8"], "bool": ["boolean"] * 3}
+
+
+def rows_of(kinds):
+    return [[bool(v) if k == "boolean" else v for v, k in zip(row, kinds)] for row in NUMBERS]
+
+
+@pytest.mark.parametrize("name", [*KINDS, *SMALL_KINDS])
+def test_nullable_frames_are_read_in_the_type_of_their_columns(frame, name):
+    kinds, expected = {**KINDS, **SMALL_KINDS}[name], name.split()[0]
+    rows = rows_of(kinds)
+    array = as_array(frame(rows, *kinds), "it")
     assert (array.dtype, array.tolist()) == (expected, np.array(rows, expected).tolist())
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        *(pytest.param(kinds, id=name) for name, kinds in KINDS.items()),
+        # each dtype has kernels of its own
+        *(pytest.param(k, id=name, marks=pytest.mark.long) for name, k in SMALL_KINDS.items()),
+    ],
+)
+def test_nullable_frames_are_solved_as_arrays(frame, kinds):
+    source = frame(rows_of(kinds), *kinds)
+    array = as_array(source, "it")
     a = gm.assign(source)
     assert a.objective == gm.assign(array).objective
     assert isinstance(a.objective, int) is (array.dtype.kind in "biu")

@@ -33,24 +33,18 @@ def _depends_on_architecture(source) -> bool:
 def _targets():
     """All for the oldest architecture; one of what has other code for clusters, with these, too.
 
-    One of each source is compiled with all optimisations, but for the longest source, which takes
-    as long as all others. The rest, and the newer architectures, are compiled to the end in the
-    long tests.
+    In the long tests one of each source is compiled with all optimisations, too. The rest, and the
+    newer architectures, are compiled to the end there.
     """
-    longest = max(FIRST, key=lambda source: len(source.text()))
     for source, arguments in INSTANCES:
         is_first, depends = FIRST[source] is arguments, _depends_on_architecture(source)
         numbers = [80, *([90] if is_first or depends else []), *([100] if is_first else [])]
         for number in numbers:
             is_main = is_first and number == (90 if depends else 80)
             if is_main:
-                is_long = source is longest
-                yield source, arguments, f"sm_{number}", "fully", is_long
-                if is_long:
-                    yield source, arguments, f"sm_{number}", "quickly", False
-                continue
-            yield source, arguments, f"sm_{number}", "quickly", True
-            if number == 80 or depends:
+                yield source, arguments, f"sm_{number}", "fully", True
+            yield source, arguments, f"sm_{number}", "quickly", not is_main
+            if not is_main and (number == 80 or depends):
                 yield source, arguments, f"compute_{number}", "quickly", False
 
 

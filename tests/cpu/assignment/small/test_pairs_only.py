@@ -16,10 +16,14 @@ def refuse(*args, **kwargs):
     raise AssertionError("the general way was taken")
 
 
+FORMS = [
+    *(np.asarray, np.asfortranarray, np.float32, ">f8"),
+    pytest.param(np.float16, marks=pytest.mark.long),  # each dtype has kernels of its own
+]
 FORBIDDEN = {"row": np.s_[1], "column": np.s_[:, 2], "block": np.s_[:3, 2:], "all": np.s_[:]}
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, np.float16, ">f8"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("place", FORBIDDEN.values(), ids=FORBIDDEN)
 @pytest.mark.parametrize("shape", [(6, 6), (5, 70), (70, 5), (33, 33)], ids=str)
 def test_one_call_tells_that_small_costs_are_infeasible(monkeypatch, shape, place, form):
