@@ -30,8 +30,9 @@ SMALL_BUDGET = 500
 WITH_BUDGETS = [
     f"assignment.{module}"
     for module in (
-        *("auction", "dense.search", "dgs", "hungarian.classical", "hungarian.problem"),
-        *("hungarian.tree", "sparse.tuning", "sparse.search"),
+        *("auction", "dense.search", "dgs.start", "dgs.switching", "dgs.relaxation"),
+        *("hungarian.classical", "hungarian.problem", "hungarian.tree"),
+        *("sparse.tuning", "sparse.search"),
     )
 ]
 

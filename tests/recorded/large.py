@@ -30,7 +30,7 @@ THREADS = 3
 WITH_WORKERS = (
     "auction",
     "dense.engine",
-    "dgs",
+    "dgs.engine",
     "hungarian.problem",
     "sparse.engine",
     "sparse.product",
