@@ -166,7 +166,7 @@ def _distances_on_host() -> Any:
 @functools.cache
 def _distances_on_device() -> Any:
     with InterruptsHeld():
-        from gpumatch.cuda import distances
+        from gpumatch.cuda.assignment.points import distances
     return distances
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.dgs.start import start_from
 from gpumatch.cpu.assignment.dgs.switching import Differences, switch_until_none
-from gpumatch.cuda.assignment import dgs as on_device
+from gpumatch.cuda.assignment.dgs import engine as on_device
 from gpumatch.numeric.arrays import any_true
 
 __all__ = ["run"]
@@ -26,7 +26,7 @@ def run(
     evaluation: str = "auto",
     switching: str = "auto",
 ) -> bool:
-    """Assign the rows as `gpumatch.cuda.assignment.dgs.run` does.
+    """Assign the rows as `gpumatch.cuda.assignment.dgs.engine.run` does.
 
     Parameters
     ----------

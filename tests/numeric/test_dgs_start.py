@@ -32,7 +32,7 @@ SHAPES = pytest.mark.parametrize("shape", [(1, 1), (60, 60), (50, 70)])
 def no_rounds(request, monkeypatch):
     """The GPU's first launch makes no exchange, so that a run of no time ends with its start."""
     if request.node.get_closest_marker("gpu"):
-        from gpumatch.cuda.assignment import dgs
+        from gpumatch.cuda.assignment.dgs import engine as dgs
 
         monkeypatch.setattr(dgs, "ROUNDS_A_LAUNCH", 0)
 

@@ -34,14 +34,14 @@ def check_mates(a):
 
 
 def problem_on_device(matrix, limit=None):
-    """The problem of `gpumatch.cuda.assignment.dgs`, without mates."""
-    from gpumatch.cuda.assignment import dgs
+    """The problem of `gpumatch.cuda.assignment.dgs.engine`, without mates."""
+    from gpumatch.cuda.assignment.dgs import engine as dgs
 
     return dgs.Problem(as_costs(matrix).problem(False, False).to_device(), limit)
 
 
 def evaluator_for(problem, form, *, serves_mates=False):
-    from gpumatch.cuda.assignment import dgs
+    from gpumatch.cuda.assignment.dgs import engine as dgs
 
     return dgs.Evaluator(problem, dgs.FORMS[form], serves_mates=serves_mates)
 

@@ -81,7 +81,7 @@ def test_the_greedy_start_is_the_cpus(shape, limit, windows, monkeypatch):
 
     from gpumatch.contracts import AssignmentTask, Solution
     from gpumatch.cpu.assignment.dgs.start import start_from
-    from gpumatch.cuda.assignment import dgs
+    from gpumatch.cuda.assignment.dgs import engine as dgs
     from tests.cpu.matching.cases import FreeRun
 
     monkeypatch.setattr(dgs, "WINDOWS_A_LAUNCH", windows)
@@ -253,7 +253,7 @@ def test_runs_are_alike():
 @STARTS
 @SWITCHING
 def test_it_stops_at_any_tick_with_an_assignment_and_a_bound(switching, start, monkeypatch):
-    from gpumatch.cuda.assignment import dgs
+    from gpumatch.cuda.assignment.dgs import engine as dgs
 
     for name in ("ROUNDS_A_LAUNCH", "WINDOWS_A_LAUNCH", "SWEEPS_A_LAUNCH"):
         monkeypatch.setattr(dgs, name, 1)

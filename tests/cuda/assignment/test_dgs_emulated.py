@@ -20,7 +20,7 @@ from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment.dgs.start import start_from
 from gpumatch.cpu.matching import engine
-from gpumatch.cuda.assignment import dgs
+from gpumatch.cuda.assignment.dgs import engine as dgs
 from gpumatch.dispatch import backends, mixed_dgs
 from tests.cpu.matching.cases import FreeRun
 from tests.cuda.assignment.dgs_problems import (

@@ -25,7 +25,7 @@
 //   found[number * count + k]  place of the k-th cheapest column, -1 if there are fewer
 //   values                     its cost less its price, rounded down; infinity if there is none
 #include "grid.cuh"
-#include "metrics.cuh"
+#include "assignment/points/metrics.cuh"
 #include "numbers.cuh"
 
 constexpr int kBlock = 256;

@@ -15,7 +15,7 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Points
-from gpumatch.cuda.distances import metric_values, offsets_of
+from gpumatch.cuda.assignment.points.distances import metric_values, offsets_of
 from gpumatch.cuda.kernels import Source, blocks_for, kernels_for
 from gpumatch.numeric.points.clouds import frame_of
 

@@ -22,8 +22,8 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
+from gpumatch.cuda.assignment.points.distances import distances_at, distances_of_rows, offsets_of
 from gpumatch.cuda.assignment.points.tiles import Tiles, nearest_of, ranks
-from gpumatch.cuda.distances import distances_at, distances_of_rows, offsets_of
 from gpumatch.cuda.kernels import Source, blocks_for, kernels_for
 from gpumatch.numeric.fair_duals import differences_below
 

@@ -40,7 +40,7 @@ from gpumatch.numeric.dgs_start import any_pairs, turns
 __all__ = ["FORMS", "Evaluator", "Form", "Problem", "run", "solve"]
 
 SOURCE = Source(
-    "assignment/dgs.cu",
+    "assignment/dgs/dgs.cu",
     (
         "transpose<{Cost}>",
         "pay<{Cost}>",
@@ -145,7 +145,7 @@ def _wait() -> None:
 
 
 class _Side(NamedTuple):
-    """The arrays of a Side<Cost> in dgs_differences.cuh."""
+    """The arrays of a Side<Cost> in differences.cuh."""
 
     costs: cp.ndarray
     mate: cp.ndarray

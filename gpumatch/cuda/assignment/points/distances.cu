@@ -5,7 +5,7 @@
 //   across[k * ncols + j]   coordinate k of the point of column j
 //   rows[t], cols[t]        numbers of rows and columns
 //   values[t * ncols + j]   cost of row rows[t] and column j; values[t] of a pair in a list
-#include "metrics.cuh"
+#include "assignment/points/metrics.cuh"
 
 constexpr int kBlock = 256;
 constexpr int kRows = 8;  // rows for which a thread reads a column's point once

@@ -19,7 +19,9 @@ __all__ = [
     "offsets_of",
 ]
 
-SOURCE = Source("distances.cu", ("fill_distances", "distances_at"), structs=("Metric",))
+SOURCE = Source(
+    "assignment/points/distances.cu", ("fill_distances", "distances_at"), structs=("Metric",)
+)
 METRICS = {"sqeuclidean": 0, "euclidean": 1, "cityblock": 2, "chebyshev": 3}
 _BLOCK = SOURCE.constant("kBlock")
 

@@ -2,9 +2,9 @@
 //
 // R. Roverso, A. Naiem, M. El-Beltagy, S. El-Ansary, S. Haridi, "A GPU-enabled solver for
 // time-constrained linear sum assignment problems", INFOS 2010. Agents are rows and jobs columns.
-// dgs_differences.cuh defines a side, and has the two evaluations of the paper and ours. No kernel
+// differences.cuh defines a side, and has the two evaluations of the paper and ours. No kernel
 // is launched with more blocks than are resident.
-#include "assignment/dgs_differences.cuh"
+#include "assignment/dgs/differences.cuh"
 
 // -- preparation ----------------------------------------------------------------------------------
 
