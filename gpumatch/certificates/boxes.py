@@ -42,9 +42,9 @@ import numpy as np
 
 __all__ = ["near_pairs"]
 
-LEAF = 16
+LEAF = 8
 """Points of a last box, at most."""
-TOGETHER = 2**12
+TOGETHER = 2**14
 """Pairs of last boxes that are looked at together: 2**20 pairs of points."""
 WAITING = 2**16
 """Pairs of boxes that are bounded together."""
