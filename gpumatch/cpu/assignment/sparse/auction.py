@@ -318,7 +318,7 @@ class Auction:
         tuning, patience = self.tuning, self.epsilon.patience
         start = int(self.paths.spot[SCANS]) if self.is_after_war else 0
         budget = self.budget // 2 if self.is_doubtful else self.budget
-        early = tuning.early_tail * self.nrows if self.paths.all_match else 0
+        early = tuning.early_tail * self.nrows if self.is_doubtful else 0
         progress, outcome = [(0.0, bidders.size)], DONE
         while bidders.size > many and outcome == DONE:
             bidders, outcome = self.bid(bidders, epsilon, many, budget)

@@ -144,7 +144,7 @@ class Tuning:
     tail: float = 1 / 128
     """The share of the rows below which unmatched columns bid, too."""
     early_tail: float = 1 / 32
-    """The same if bids of rows alone are slow.
+    """The same in the first phase and after a war, if bids of rows alone are slow.
 
     With 0, 1/32 and 1/16, `decades` of 5,000 rows reads all entries 31, 8 and 8 times, and the
     nearest of 7,500 points in space 39, 31 and 32 times.
