@@ -3,6 +3,10 @@
 Rows bid one after the other (`candidates.hold`), each thread for the rows of its own queue. A phase
 ends when few rows are unmatched. The next phase begins from its prices and pairs, but parts pairs
 whose slack exceeds the new epsilon.
+
+The first epsilon is fine, because most costs need no more. If rows outbid each other for long by so
+little, as those of a cluster do that must take far columns, epsilon is made coarser. The prices
+stand, and so do the pairs, whose slack is less than that.
 """
 
 from __future__ import annotations
@@ -22,6 +26,9 @@ from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import KNEW, LOOKED, LOW, SCANS
 
 __all__ = ["Auction"]
+
+OFTEN = 4
+"""Readings of all entries after which the auction may turn to something else, at the latest."""
 
 
 class Auction:
@@ -49,12 +56,15 @@ class Auction:
     ) -> None:
         self.paths, self.costs, self.workers = paths, paths.costs, paths.workers
         self.tuning, self.control, self.beat = tuning, control, beat
-        self.rival, self.read, self.has_lost, self.looks_pay = rival, 0, False, True
+        self.rival, self.read, self.has_lost = rival, 0, False
+        self.looks_pay, self.is_war, self.wars_left = True, False, tuning.wars
         self.nrows = paths.row_to_col.size
         is_bounded = math.isfinite(self.costs.high)
         self.spread = float(
             self.costs.high - self.costs.low if is_bounded else 2 * self.costs.largest
         )
+        self.coarsest = self.spread / tuning.first
+        self.budget = min(BUDGET, OFTEN * self.costs.nnz)
 
     def hold(self) -> bool:
         """Hold phases of falling epsilon, until hardly any row must bid in the next one.
@@ -64,9 +74,16 @@ class Auction:
         tuning = self.tuning
         finest = max(self.spread * tuning.finest, 1 / tuning.fine if self.costs.is_integer else 0)
         gentle = tuning.gentle * self._typical_excess()
-        epsilon = max(min(self.spread / tuning.first, gentle), finest)
-        bidders = self.nrows - self.paths.matched
-        while bidders > tuning.few and self._hold_phase(epsilon) and epsilon > finest:
+        epsilon = max(min(self.coarsest, gentle), finest)
+        bidders, fought = self.nrows - self.paths.matched, math.inf
+        while bidders > tuning.few or epsilon >= fought:
+            if not self._hold_phase(epsilon) or epsilon <= finest:
+                break
+            if self.is_war:
+                fought = min(fought, epsilon)
+                epsilon = min(epsilon * tuning.coarser, self.coarsest)
+                continue
+            self.wars_left = 0  # a later phase begins at prices that the first one has made
             factor = tuning.factor if bidders > tuning.calm * self.nrows else tuning.factor**3
             epsilon = max(epsilon / factor, finest)
             self.part_slack_pairs(epsilon)
@@ -82,10 +99,14 @@ class Auction:
         return float(np.quantile(dearer, 1 / 4)) if dearer.size else math.inf
 
     def _hold_phase(self, epsilon: float) -> bool:
-        """Let rows bid until few are unmatched; False if it is a price war."""
+        """Let rows bid until few are unmatched; False if it is a price war that may not go on.
+
+        `is_war` is True after a war that ended it early, to go on with a coarser epsilon.
+        """
         paths, tuning = self.paths, self.tuning
         free = paths.start_with_unmatched_rows()
         waiting, scans, looks, knew = free, 0, 0, 0
+        self.is_war = False
         while waiting.size > tuning.few:
             threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
             queues = [Queue(share) for share in np.array_split(waiting, threads)]
@@ -98,6 +119,10 @@ class Auction:
             self.beat()
             if not is_peaceful or scans > tuning.most * self.costs.nnz or self._loses(scans):
                 return False
+            may_end = self.wars_left and epsilon < self.coarsest and waiting.size > tuning.few
+            if may_end and scans > tuning.war * self.costs.nnz:
+                self.is_war, self.wars_left = True, self.wars_left - 1
+                break
         self.looks_pay = candidates.looks_pay(looks, knew, paths.price.size)
         self.read += scans
         paths.spot[SCANS] = scans
@@ -117,7 +142,7 @@ class Auction:
         outcome = candidates.hold(
             *self.paths.state,  # IN, OUT
             self.paths.scratch[worker], queue.rows, queue.state,  # OUT
-            epsilon, self.spread, floor, few, BUDGET,  # IN
+            epsilon, self.spread, floor, few, self.budget,  # IN
         )  # fmt: skip
         return bool(outcome != LOW)
 

@@ -19,7 +19,8 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
    within the last epsilon of optimal ones. If columns may stay unmatched, steps 2 to 4 are left
    out, because prices of unmatched columns must stay 0. If the auction takes longer than the last
    paths of the trial seem to need, these go on, and the first to end gives the result (`rival`).
-4. *Repair*: integer prices are rounded down, and pairs that are not exactly tight are parted.
+4. *Repair*: integer prices are rounded down, and pairs that are not exactly tight are parted. If
+   unmatched rows have several tight columns each then, tight pairs are matched as in step 1.
 5. *Paths*: the unmatched rows get exact shortest augmenting paths, by known columns while these
    are short, then by whole lines.
 
@@ -69,6 +70,9 @@ from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric import monge
 
 __all__ = ["run", "takes"]
+
+JUDGED = 8
+"""A share of what paths have read is read until they are judged again: one divided by this."""
 
 
 def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
@@ -157,7 +161,8 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning, rival: Rival) -> bool
             return None
         if not paths.bid(control):
             return False
-        ended = try_paths(paths, tuning.patience, control, step=int(tuning.step * costs.nnz) + 1)
+        patience = tuning.patience if paths.all_match else tuning.lone_patience
+        ended = try_paths(paths, patience, control, step=int(tuning.first_step * costs.nnz) + 1)
         if not ended:
             rival.keep(paths, lines_ahead(paths))
     except Stopped:
@@ -181,6 +186,7 @@ def _try_ties(paths: DensePaths, tuning: Tuning, control: Control) -> bool:
             longest, step = nrows / 2, int(tuning.step * paths.costs.nnz) + 1
             if try_paths(paths, math.inf, control, step=step, longest=longest):
                 return True
+            is_worth_it = paths.matched > before + found  # else no price has changed
     return False
 
 
@@ -200,11 +206,13 @@ def try_paths(
     """
     free = paths.start_with_unmatched_rows()
     beat = heartbeat(control, lambda: paths.matched)
-    outcome = SPENT if free.size else FOUND
+    outcome, scans = SPENT if free.size else FOUND, 0
     while outcome == SPENT:
-        outcome = paths.augment_some(free, step)
+        outcome = paths.augment_some(free, min(step, paths.budget))
         beat()
-        scans, served = int(paths.spot[SCANS]), int(paths.spot[NEXT])
+        before, scans, served = scans, int(paths.spot[SCANS]), int(paths.spot[NEXT])
+        if JUDGED * (scans - before) < scans:
+            step += step // JUDGED  # so the judgements are few, and late by so little
         if scans * (free.size - served) > most * (served + 1) or scans > longest:
             break
     paths.record(name, free, paths.matched, control)
@@ -248,7 +256,8 @@ class _DenseEngine:
             if self.costs.is_integer:
                 self.auction.round_prices()
             self.auction.part_slack_pairs(0)
-            self._serve(tuning.short_of_ties)
+            if not self._try_ties():
+                self._serve(tuning.short_of_ties)
 
     def _take(self, rival: Rival) -> None:
         """Take the prices and pairs of the rival, which has ended."""

@@ -22,12 +22,18 @@ class Tuning:
     """
     middle: int = 2**21
     """Entries up to which paths in the whole matrix come first: it is in the caches."""
-    patience: int = 100_000
-    """Lines that paths in the whole matrix may be expected to read yet.
+    patience: int = 30_000
+    """Lines that paths in the whole matrix may be expected to read yet, if an auction may follow.
 
-    With 1,000 rows, other steps take as long as 50,000 to 70,000 for points that are far apart and
-    costs of rank 3 or 16, 200,000 to 400,000 for clusters, and up to 1,500,000 where costs tie. The
-    paths take 130,000, 80,000 to 320,000, 170,000 to 470,000, and 20,000 to 200,000.
+    In clusters, 700, 1,000 and 1,400 rows take 38, 72 and 133 ms with 30,000, and 49, 75 and 140
+    with 40,000. With 20,000, they take 50, 82 and 154.
+    """
+    lone_patience: int = 100_000
+    """The same if columns may stay unmatched, so that no auction follows."""
+    first_step: float = 1
+    """The share of the entries that they read before they are judged.
+
+    After an eighth, 903 rows in clusters, with 200 values, expect too many lines: 68 ms, not 44.
     """
     spread_out: float = 1 / 16
     """The share of rows that must be the cheapest of a column: else all want the same columns."""
@@ -105,11 +111,19 @@ class Tuning:
     """Threads share the bidders anew when each has only this part of its share."""
     most: int = 64
     """How many times a phase may read all entries. A phase that reads more is a price war."""
-    faster: float = 6
+    war: float = 8
+    """Readings of all entries in the first phase, after which its epsilon is made coarser.
+
+    Other costs than clusters took 1 to 7.
+    """
+    coarser: float = 25
+    """By how much: two steps of `factor`."""
+    wars: int = 3
+    """How many times, at most."""
+    faster: float = 2
     """How many entries paths by whole lines read while an auction reads one, on one thread.
 
-    An entry takes the auction 3.3 to 4.2 nanoseconds, and up to 11 if many costs tie; paths take
-    0.4 to 1.
+    An entry takes the auction 0.8 to 2.9 nanoseconds, and paths 0.4 to 1.
     """
     rounding: float = 2.0**-50
     """The share of costs and prices by which a float's pair may miss being tight."""

@@ -32,7 +32,7 @@ def path(request, monkeypatch):
     """With paths in whole lines first, as middling problems have it; without; with the auction."""
     tune(monkeypatch, dense_tuning, small=-1, few=1)
     if request.param == "lines":
-        tune(monkeypatch, dense_tuning, patience=30)
+        tune(monkeypatch, dense_tuning, patience=30, first_step=1 / 8)
     else:
         tune(monkeypatch, dense_tuning, middle=-1)
     if request.param == "auction":
@@ -254,6 +254,42 @@ def test_each_step_runs(path, monkeypatch):
         is_tried = is_easy and path != "auction"
         assert ("auction" in steps(solved)) == (not is_tried)
         assert steps(solved)[-1] == ("trial" if is_tried else "paths")
+
+
+@pytest.mark.parametrize("path", ["auction"], indirect=True)
+def test_ties_are_matched_at_once_after_an_auction(path, monkeypatch):
+    """Prices are rounded then, so that many pairs are tight."""
+    matrix = adversarial.clusters(300, seed=1)
+    matrix = np.ceil(200 * matrix / matrix.max()).astype(np.int64)
+    tune(monkeypatch, dense_tuning, faster=0)
+    solved = solve(matrix)
+    solved.check_optimal()
+    assert steps(solved)[-2:] == ["auction", "ties"]
+
+
+@pytest.mark.parametrize("path", ["auction"], indirect=True)
+def test_a_price_war_goes_on_with_a_coarser_epsilon(path, monkeypatch):
+    """The pairs that cannot be had nearby are found in a few large steps."""
+    matrix = adversarial.clusters(150, seed=1)
+    read = []
+    for wars in (0, 3):
+        tune(monkeypatch, dense_tuning, faster=0, wars=wars)
+        solved = solve(matrix)
+        solved.check_optimal(1e-12)
+        phases = [phase for phase in solved.control.phases if phase["step"] == "auction"]
+        read.append(sum(phase["scans"] for phase in phases))
+    assert 0 < read[1] < 0.6 * read[0]
+
+
+def test_paths_are_judged_a_few_times(monkeypatch):
+    """The step grows with what has been read, so that its share of all is the same."""
+    tune(monkeypatch, dense_tuning, patience=10**9, first_step=1 / 100)
+    solved = solve(points(300))
+    solved.check_optimal(1e-12)
+    assert steps(solved)[-1] == "trial"
+    lines, ticks = solved.control.phases[-1]["scans"], len(solved.control.ticks)
+    assert lines > 600
+    assert ticks < 60
 
 
 def test_few_lines_are_read(monkeypatch):
