@@ -60,7 +60,7 @@ QUICK = {
     2: ([*SEVERAL, "emulated"], 90),
     4: (["collectives", "few"], 7),
 }
-EVERY = ["every_matching", "real", "every_assignment", "every_paper"]
+EVERY = ["every_matching wishes blocks emulated", "every_assignment every_paper", "real"]
 
 
 @pytest.mark.parametrize("ranks", QUICK)
@@ -72,11 +72,12 @@ def test_ranks(ranks, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("group", [*EVERY, "wishes", "blocks", "emulated"])
-def test_every_case(ranks, group, tmp_path):
-    if group == "real" and "GPUMATCH_DATA" not in os.environ:
+@pytest.mark.parametrize("groups", EVERY)
+def test_every_case(ranks, groups, tmp_path):
+    if groups == "real" and "GPUMATCH_DATA" not in os.environ:
         pytest.skip("GPUMATCH_DATA is not set: no real matrices here")
-    done = run(ranks, group, seconds=LONG, GPUMATCH_TEST_FILE=str(tmp_path / "costs.npy"))
+    file = str(tmp_path / "costs.npy")
+    done = run(ranks, *groups.split(), seconds=LONG, GPUMATCH_TEST_FILE=file)
     assert cases_of(done) > 0
 
 
