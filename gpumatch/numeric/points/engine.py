@@ -153,6 +153,8 @@ class PointsEngine(ABC):
         with self.control.part("candidates"):
             self.choose_candidates()
             is_enough = self.task.limit is not None or (not self.are_apart and self.has_matching())
+        if not self.pairs.keys.size:  # rounding has left nothing near: the rest would begin anew
+            return False
         if not is_enough:
             with self.control.part("sample"):
                 if self.can_sample():

@@ -172,6 +172,13 @@ def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
     assert a.objective == pytest.approx(gm.assign(stored(costs).values).objective)
 
 
+def test_costs_without_any_candidate_are_solved_by_their_matrix(monkeypatch):
+    """The search of the unmatched rows would be for all rows again, without end."""
+    costs = PointCosts(*points("normal", (30, 30), 2))
+    monkeypatch.setattr(engine._Engine, "name_nearest", lambda *_: [(np.empty(0, int),) * 2])
+    assert engine.run(task_of(costs), solve) is None
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
     costs = PointCosts(*points("shifted", (120, 120), d), "euclidean")
