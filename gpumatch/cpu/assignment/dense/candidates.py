@@ -317,7 +317,8 @@ def _least_two(cols, costs, price):
 def _least_two_of_line(line, price, start, least):
     """Return the least reduced cost of a line, a column that has it, and the second least.
 
-    Among equals, it takes one in the stretch of column ``start``, or in the first one after it.
+    Among equals, it takes one in the stretch of column ``start``, or in the first one after it. The
+    column is -1 if another thread changes its price meanwhile.
     """
     count = 0
     for begin in range(0, price.size, STRETCH):
@@ -330,7 +331,10 @@ def _least_two_of_line(line, price, start, least):
         stretch = stretch + 1 if stretch + 1 < count else 0
     begin = stretch * STRETCH
     end = begin + STRETCH
-    col = begin + first_col(line[begin:end], price[begin:end], one)
+    place = first_col(line[begin:end], price[begin:end], one)
+    if place == price[begin:end].size:
+        return one, -1, FAR  # another thread has lowered its price since
+    col = begin + place
     after = col + 1
     least[stretch] = lesser(
         _least(line[begin:col], price[begin:col]), _least(line[after:end], price[after:end])
@@ -424,6 +428,8 @@ def hold(
                 looks += 1
                 continue
             one, col, two = _least_two_of_line(values[row], price, _start(values, row), scratch[0])
+            if col < 0:
+                continue
             seen = price[col]
             if one < FAR and values[row, col] - seen > one:
                 continue  # another thread has lowered it

@@ -260,6 +260,20 @@ def test_the_least_two_of_a_line(ncols, top):
         assert col // candidates.STRETCH == (after if after.size else stretches)[0]
 
 
+def test_no_column_is_found_whose_price_falls_meanwhile(monkeypatch):
+    """Another thread lowers it after the least reduced cost of the line is known."""
+    interleave(monkeypatch, candidates)
+    line, price = np.array([5.0, 3.0, 4.0]), np.zeros(3)
+    least_number = candidates._least_number
+
+    def least(numbers):
+        price[1] = -9
+        return least_number(numbers)
+
+    monkeypatch.setattr(candidates, "_least_number", least)
+    assert candidates._least_two_of_line(line, price, 0, np.empty(3)) == (3, -1, math.inf)
+
+
 @pytest.mark.parametrize("looks", [True, False])
 def test_slack_pairs_part_whether_rows_look_or_read(looks):
     """Only rows that look know more afterwards."""
