@@ -73,9 +73,10 @@ class Auction:
         """
         tuning = self.tuning
         finest = max(self.spread * tuning.finest, 1 / tuning.fine if self.costs.is_integer else 0)
-        gentle = tuning.gentle * self._typical_excess()
-        epsilon = max(min(self.coarsest, gentle), finest)
         bidders, fought = self.nrows - self.paths.matched, math.inf
+        share = tuning.gentle if bidders > tuning.crowd * self.nrows else tuning.gentlest
+        gentle = share * self._typical_excess()
+        epsilon = max(min(self.coarsest, gentle), finest)
         while bidders > tuning.few or epsilon >= fought:
             if not self._hold_phase(epsilon) or epsilon <= finest:
                 break

@@ -71,6 +71,8 @@ from gpumatch.numeric import monge
 
 __all__ = ["run", "takes"]
 
+LATE = 2
+"""Times the scans that may be expected: no trial by whole lines scans more, whatever it expects."""
 JUDGED = 8
 """A share of what paths have read is read until they are judged again: one divided by this."""
 
@@ -154,15 +156,18 @@ def _try_whole_lines(task: AssignmentTask, tuning: Tuning, rival: Rival) -> bool
     try:
         if not paths.begin(control):
             return False
+        before = paths.matched
         if _try_ties(paths, tuning, control):
             return True
+        is_tied = paths.matched > before
         if paths.all_match and paths.matched < tuning.spread_out * costs.shape[0]:
             rival.keep(paths, tuning.patience)
             return None
         if not paths.bid(control):
             return False
-        patience = tuning.patience if paths.all_match else tuning.lone_patience
-        ended = try_paths(paths, patience, control, step=int(tuning.first_step * costs.nnz) + 1)
+        patience = tuning.patience if paths.all_match and not is_tied else tuning.lone_patience
+        step = int(tuning.first_step * costs.nnz) + 1
+        ended = try_paths(paths, patience, control, step=step, longest=LATE * patience)
         if not ended:
             rival.keep(paths, lines_ahead(paths))
     except Stopped:
@@ -310,7 +315,10 @@ class _DenseEngine:
         nrows = self.paths.row_to_col.size
         with self.paths.by_lines() as lines:
             step = min(2 * int(self.tuning.step * self.costs.nnz) + 1, lines.budget)
-            has_ended = try_paths(lines, most * nrows, self.control, step=step, name=name)
+            most *= nrows
+            has_ended = try_paths(
+                lines, most, self.control, step=step, longest=LATE * most, name=name
+            )
             if not has_ended:
                 self.rival.keep(lines, lines_ahead(lines))
         return has_ended

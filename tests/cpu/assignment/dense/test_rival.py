@@ -69,11 +69,22 @@ def test_a_stop_leaves_a_matching_and_a_bound(monkeypatch):
 
 def test_ties_read_little_more_than_the_paths_alone(monkeypatch):
     """Without the rival, the engine reads 5 times as much."""
-    tune(monkeypatch, dense_tuning, ties=3, patience=0, trial=1 / 2)
+    tune(monkeypatch, dense_tuning, ties=3, patience=0, lone_patience=0, trial=1 / 2)
     matrix = Problem("clusters", {"nrows": 400, "share": 0.95}, "many values").costs()
     known, alone = (Solved(way, matrix) for way in (engine.run, shortest_augmenting_path.run))
     lines = sum(phase["scans"] for phase in alone.control.phases)
     assert sum(phase["scans"] for phase in known.control.phases) < 3 * lines * len(matrix)
+
+
+def test_paths_among_ties_are_given_longer(monkeypatch):
+    """An auction would take longer than they, too."""
+    tune(monkeypatch, dense_tuning, ties=3, patience=0)
+    matrix = Problem("clusters", {"nrows": 400, "share": 0.95}, "many values").costs()
+    solved = Solved(engine.run, matrix)
+    solved.check_optimal(1e-12)
+    assert steps(solved)[0] == "ties"
+    assert steps(solved)[-1] == "trial"
+    assert "auction" not in steps(solved)
 
 
 def kept(ahead):
