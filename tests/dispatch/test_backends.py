@@ -83,6 +83,9 @@ class Costs(NamedTuple):
     is_integer: bool = True
     largest: int = 1000
     itemsize: int = 4
+    is_computed: bool = False
+    points: object = None
+    nbytes: int = 0
 
     @property
     def unfolding_bytes(self):
@@ -173,6 +176,32 @@ def test_the_engine_needs_a_matrix_or_csr_or_room_to_make_a_matrix(
         assert chosen_for_costs("auto", backend, costs) == (expected, "cuda")
     assert chosen_for_costs(TREE, "cuda", data)[0] == TREE
     assert chosen_for_costs("auto", "cpu", data)[0] == ENGINE
+
+
+@pytest.mark.usefixtures("gpu")
+def test_computed_costs_need_no_room_for_a_matrix(monkeypatch):
+    room_for(0, monkeypatch)
+    assert chosen_for_costs("auto", "auto", COMPUTED._replace(is_computed=True))[0] == ENGINE
+
+
+@pytest.mark.parametrize(
+    ("pairs", "room", "algorithm", "backend"),
+    [
+        (2_000_000, 16 * 10**6 + 400, "auto", "cuda"),
+        (1_999_999, 16 * 10**6 + 400, "auto", "cpu"),
+        (2_000_000, 16 * 10**6 + 399, "auto", "cpu"),
+        (2_000_000, 16 * 10**6 + 400, "auction", "cpu"),
+    ],
+)
+@pytest.mark.usefixtures("gpu")
+def test_points_of_the_host_go_to_the_gpu_for_the_engine(
+    pairs, room, algorithm, backend, monkeypatch
+):
+    room_for(room, monkeypatch)
+    costs = COMPUTED._replace(
+        on_device=False, is_computed=True, points=(), nnz=pairs, nbytes=100, is_integer=False
+    )
+    assert chosen_for_costs(algorithm, "auto", costs)[1] == backend
 
 
 @pytest.mark.usefixtures("no_gpu")

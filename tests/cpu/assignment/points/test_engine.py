@@ -16,62 +16,14 @@ from gpumatch.cpu.assignment.points import engine
 from gpumatch.cpu.assignment.points import tuning as tunings
 from gpumatch.numeric.points import engine as steps
 from gpumatch.running.control import Control
+from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
-
-METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
-SMALL = {
-    "stored": -1,
-    "nearest": 2,
-    "nearest_of_many": 3,
-    "priced": 2,
-    "added": 2,
-    "priced_apart": 3,
-}
 
 
 @pytest.fixture(autouse=True)
 def _is_small(monkeypatch):
-    tune(monkeypatch, tunings, **SMALL, share=2.0, least_sampled=16, few=4)
-
-
-def points(kind, shape, d, seed=1):
-    rng = np.random.default_rng(seed)
-    X, Y = (rng.normal(size=(count, d)) for count in shape)
-    if kind == "shifted":
-        Y = 0.5 * Y + 3
-    elif kind == "lattice":
-        X, Y = np.rint(1.5 * X), np.rint(1.5 * Y)
-    elif kind == "copies":
-        X, Y = X[rng.integers(0, 5, shape[0])], Y[rng.integers(0, 5, shape[1])]
-    elif kind == "line":
-        X, Y = (side[:, :1] * np.arange(1, d + 1) for side in (X, Y))
-    elif kind == "far":
-        X[:3] += 1e6
-    elif kind == "equal":
-        X[:] = 1
-    return X + 0.25, Y + 0.25
-
-
-WISHES = [
-    {},
-    {"maximize": True},
-    {"cost_limit": 0.3},
-    {"cost_limit": 0.9, "maximize": True},
-    {"cardinality": "any", "maximize": True},
-    {"cardinality": "maximum", "cost_limit": 0.05},
-    {"cost_limit": "each"},
-]
-
-
-def in_quantiles(wish, values):
-    """The wish with its limit as a quantile of the costs."""
-    wish, limit = dict(wish), wish.get("cost_limit")
-    if limit == "each":
-        wish["cost_limit"] = np.quantile(values, np.linspace(0, 0.4, len(values)))
-    elif limit is not None:
-        wish["cost_limit"] = float(np.quantile(values, limit))
-    return wish
+    tune(monkeypatch, tunings, **SMALL)
 
 
 def worth(a):
@@ -92,7 +44,7 @@ def worth(a):
     threads=[1, 2],
 )
 def test_it_finds_what_the_matrix_has(metric, wish, shape, kind, d, dtype, has_offsets, threads):
-    X, Y = (side.astype(dtype) for side in points(kind, shape, d))
+    X, Y = (side.astype(dtype) for side in two_clouds(kind, shape, d))
     offsets = {}
     if has_offsets:
         rng = np.random.default_rng(3)
@@ -116,7 +68,7 @@ def test_it_finds_what_the_matrix_has(metric, wish, shape, kind, d, dtype, has_o
 def test_far_and_near_points(metric, scales, wish, d):
     """Squares of their coordinates overflow, or lose all digits."""
     rng = np.random.default_rng(5)
-    X, Y = (side * rng.choice(scales, size=(40, 1)) for side in points("shifted", (40, 40), d))
+    X, Y = (side * rng.choice(scales, size=(40, 1)) for side in two_clouds("shifted", (40, 40), d))
     X[3:6] = Y[3:6]
     costs = PointCosts(X, Y, metric)
     matrix = costs.dense()
@@ -147,7 +99,7 @@ def task_of(costs, control=None):
 
 def test_no_step_makes_the_matrix(monkeypatch):
     """But for the small problems of a sample and of unmatched rows."""
-    costs = PointCosts(*points("normal", (50, 50), 2))
+    costs = PointCosts(*two_clouds("normal", (50, 50), 2))
     tune(monkeypatch, tunings, least_sampled=100, few=50)
     monkeypatch.setattr(PointCosts, "dense", None)
     task = task_of(costs)
@@ -161,7 +113,7 @@ def test_no_step_makes_the_matrix(monkeypatch):
 
 
 def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
-    costs = PointCosts(*points("normal", (30, 30), 2))
+    costs = PointCosts(*two_clouds("normal", (30, 30), 2))
     tune(monkeypatch, tunings, share=0.01)
     assert engine.run(task_of(costs), solve) is None
     made = []
@@ -174,14 +126,14 @@ def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
 
 def test_costs_without_any_candidate_are_solved_by_their_matrix(monkeypatch):
     """The search of the unmatched rows would be for all rows again, without end."""
-    costs = PointCosts(*points("normal", (30, 30), 2))
+    costs = PointCosts(*two_clouds("normal", (30, 30), 2))
     monkeypatch.setattr(engine._Engine, "name_nearest", lambda *_: [(np.empty(0, int),) * 2])
     assert engine.run(task_of(costs), solve) is None
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
-    costs = PointCosts(*points("shifted", (120, 120), d), "euclidean")
+    costs = PointCosts(*two_clouds("shifted", (120, 120), d), "euclidean")
     tune(monkeypatch, tunings, nearest=1)
     tried = []
     sample = engine._Engine.prices_of_sample
@@ -226,20 +178,20 @@ def test_each_cluster_has_its_share_of_the_sample(monkeypatch):
 
 
 def test_clouds_that_are_apart_begin_with_prices_of_a_sample(monkeypatch):
-    costs = PointCosts(*points("shifted", (300, 300), 3), "euclidean")
+    costs = PointCosts(*two_clouds("shifted", (300, 300), 3), "euclidean")
     tune(monkeypatch, tunings, nearest=8, priced_apart=8, added=8, least_sampled=100)
     few = rounds_of(costs)
     monkeypatch.setattr(steps, "are_apart", lambda _: False)
     many = rounds_of(costs)
     assert few[-1]["pairs"] < many[-1]["pairs"]
     assert few[-1]["round"] <= many[-1]["round"]
-    squared = PointCosts(*points("shifted", (300, 300), 3))
+    squared = PointCosts(*two_clouds("shifted", (300, 300), 3))
     monkeypatch.undo()
     assert not steps.are_apart(squared.points)
 
 
 def test_many_rows_that_are_undercut_bid_again(monkeypatch):
-    costs = PointCosts(*points("normal", (300, 300), 2))
+    costs = PointCosts(*two_clouds("normal", (300, 300), 2))
     tune(monkeypatch, tunings, least_sampled=1000, bid_again=1 / 16)
     a = gm.assign(costs, backend="cpu")
     assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
@@ -254,7 +206,7 @@ def test_many_rows_that_are_undercut_bid_again(monkeypatch):
 
 @pytest.mark.parametrize("ticks", [1, 2, 3, 5, 8, 13, 21])
 def test_a_run_that_stops_claims_nothing_false(ticks):
-    costs = PointCosts(*points("normal", (60, 60), 2))
+    costs = PointCosts(*two_clouds("normal", (60, 60), 2))
     calls = []
 
     def stop(progress):
@@ -269,7 +221,7 @@ def test_a_run_that_stops_claims_nothing_false(ticks):
 
 
 def test_initial_prices_and_pairs_are_candidates():
-    X, Y = points("normal", (50, 50), 2)
+    X, Y = two_clouds("normal", (50, 50), 2)
     before = gm.assign(PointCosts(X, Y), backend="cpu")
     costs = PointCosts(X + 1e-3, Y)
     expected = gm.assign(costs.dense()).objective
@@ -280,14 +232,14 @@ def test_initial_prices_and_pairs_are_candidates():
 
 def test_small_problems_go_by_the_matrix(monkeypatch):
     tune(monkeypatch, tunings, stored=2**20)
-    costs = PointCosts(*points("normal", (20, 20), 2))
+    costs = PointCosts(*two_clouds("normal", (20, 20), 2))
     assert not engine.takes(task_of(costs))
     assert not engine.takes(task_of(DenseCosts(costs.dense())))
 
 
 def test_rounding_is_no_reason_for_a_round():
     """Copies of points tie to the last digit, and rounding may break the ties."""
-    X, _ = points("normal", (30, 30), 3)
+    X, _ = two_clouds("normal", (30, 30), 3)
     costs = PointCosts(X, X[::-1] + 1e-9, "euclidean")
     task = task_of(costs)
     assert engine.run(task, solve)

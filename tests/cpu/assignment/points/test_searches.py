@@ -11,48 +11,13 @@ from gpumatch.cpu.assignment.points.lines import Lines, lines_of
 from gpumatch.cpu.assignment.points.tree import LEAF, Tree, bound_of, sloped_bound_of
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.fair_duals import differences_below
+from tests.clouds import FINE, METRICS, cheapest, clouds_to_search, costs_to_search
 from tests.pairwise import parametrize_pairwise
-
-METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
-SMALL = {"small": 1e-25, "least roots": 2.0**-450}
-
-
-def clouds(kind, shape, d, seed=5):
-    rng = np.random.default_rng(seed)
-    X, Y = (rng.normal(size=(count, d)) + 0.1 for count in shape)
-    if kind == "lattice":
-        X, Y = np.rint(2 * X) + 0.5, np.rint(2 * Y) + 0.5
-    elif kind == "apart":
-        Y = 0.5 * Y + 4
-    elif kind == "far":
-        Y = Y + 1e6
-    elif kind == "equal":
-        X[:], Y[:] = 1, 2
-    elif kind in SMALL:
-        X[::2], Y[::2] = X[::2] * SMALL[kind], Y[::2] * SMALL[kind]
-        X[1::2], Y[1::2] = X[::2][: shape[0] // 2], Y[::2][: shape[1] // 2]
-    return X, Y
-
-
-def costs_of(kind, metric, shape, d, sign, has_offsets):
-    X, Y = clouds(kind, shape, d)
-    rng = np.random.default_rng(6)
-    offsets = {}
-    if has_offsets:
-        offsets = {"row_offset": rng.normal(size=shape[0]), "col_offset": rng.normal(size=shape[1])}
-    return PointCosts(X, Y, metric, **offsets).problem(sign < 0, False)
-
-
-def expected(costs, price, count, bound):
-    """The least costs less prices of each row, rounded down, inf where they are not below."""
-    reduced = differences_below(costs.dense(), price)
-    reduced[reduced >= bound[:, None]] = np.inf
-    return np.sort(reduced, axis=1)[:, :count]
 
 
 @parametrize_pairwise(
     search=["tree", "lines"],
-    kind=["normal", "lattice", "apart", "far", "equal", *SMALL],
+    kind=["normal", "lattice", "apart", "far", "equal", *FINE],
     metric=METRICS,
     shape=[(40, 1), (30, 50), (3, LEAF + 1), (5, 200)],
     d=[1, 2, 7],
@@ -63,7 +28,7 @@ def expected(costs, price, count, bound):
 def test_a_search_finds_the_cheapest_columns(
     search, kind, metric, shape, d, sign, has_offsets, priced
 ):
-    costs = costs_of(kind, metric, shape, d, sign, has_offsets)
+    costs = costs_to_search(kind, metric, shape, d, sign, has_offsets)
     found = Tree(costs.points) if search == "tree" else lines_of(costs)
     rng = np.random.default_rng(7)
     scale = costs.high - costs.low or 1.0
@@ -73,7 +38,7 @@ def test_a_search_finds_the_cheapest_columns(
     rows, count = np.arange(shape[0], dtype=np.int32), min(6, shape[1])
     with Workers(2, 2**30) as workers:
         cols, values = found.least(rows, count, bound, workers, lambda: None)
-    np.testing.assert_array_equal(values, expected(costs, price, count, bound))
+    np.testing.assert_array_equal(values, cheapest(costs.dense(), price, count, bound))
     own, place = np.nonzero(cols >= 0)
     assert (np.isfinite(values) == (cols >= 0)).all()
     at = costs.at(own, cols[own, place])
@@ -122,7 +87,7 @@ def test_slopes_leave_out_boxes_of_clouds_that_are_apart(kind):
 def test_many_ties_are_all_seen(metric, monkeypatch):
     """More pairs may be below the bound by products than a search keeps."""
     monkeypatch.setattr(lines_module, "SPARE", 1)
-    X, Y = clouds("equal", (9, 60), 8)
+    X, Y = clouds_to_search("equal", (9, 60), 8)
     Y[50] += 1e-9  # the only one that is farther, by less than products can tell
     costs = PointCosts(X, Y, metric)
     search = lines_of(costs)
@@ -145,14 +110,14 @@ def test_products_that_tell_too_little_become_finer():
     with Workers(2, 2**30) as workers:
         for _ in range(2):
             _, values = search.least(None, 2, bound, workers, lambda: None)
-            np.testing.assert_array_equal(values, expected(costs, np.zeros(40), 2, bound))
+            np.testing.assert_array_equal(values, cheapest(costs.dense(), np.zeros(40), 2, bound))
     assert search.number == np.float64
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("metric", ["cityblock", "sqeuclidean", "euclidean", "integers"])
 def test_both_sides_name_their_nearest(metric, threads):
-    X, Y = clouds("normal", (30, 23), 8)
+    X, Y = clouds_to_search("normal", (30, 23), 8)
     costs = PointCosts(X, Y, "cityblock" if metric == "integers" else metric)
     whole = costs.dense()
     if metric == "integers":
@@ -167,7 +132,7 @@ def test_both_sides_name_their_nearest(metric, threads):
 
 
 def test_large_offsets_leave_something_near():
-    X, Y = clouds("normal", (9, 12), 7)
+    X, Y = clouds_to_search("normal", (9, 12), 7)
     offsets = {"row_offset": np.full(9, 1e97), "col_offset": np.linspace(0, 1e96, 12)}
     lines = lines_of(PointCosts(X, Y, **offsets))
     bounds = np.full(9, np.inf), np.full(12, np.inf)
@@ -178,7 +143,7 @@ def test_large_offsets_leave_something_near():
 
 
 def test_a_limit_bounds_the_nearest():
-    costs = PointCosts(*clouds("normal", (30, 23), 8), "euclidean")
+    costs = PointCosts(*clouds_to_search("normal", (30, 23), 8), "euclidean")
     limit = float(np.quantile(costs.dense(), 0.1))
     bounds = tuple(np.full(count, limit) for count in costs.shape)
     with Workers(2, 2**30) as workers:
@@ -216,7 +181,7 @@ def test_what_is_known_tells_the_cheapest_columns_at_other_prices(
 ):
     monkeypatch.setattr(lines_module, "SPARE", 4)
     monkeypatch.setattr(lines_module, "RISEN", 10)
-    costs = costs_of(cloud, metric, shape, 7, sign, has_offsets)
+    costs = costs_to_search(cloud, metric, shape, 7, sign, has_offsets)
     found, rng = lines_of(costs), np.random.default_rng(8)
     price = rng.normal(size=shape[1])
     count = min(3, shape[1])
@@ -227,7 +192,7 @@ def test_what_is_known_tells_the_cheapest_columns_at_other_prices(
             bound = np.quantile(reduced, 0.03, axis=1)
             bound[::5] = -np.inf
             cols, values = found.least(None, count, bound, workers, lambda: None)
-            np.testing.assert_array_equal(values, expected(costs, price, count, bound))
+            np.testing.assert_array_equal(values, cheapest(costs.dense(), price, count, bound))
             own, place = np.nonzero(cols >= 0)
             assert (reduced[own, cols[own, place]] == values[own, place]).all()
             assert all(np.unique(row[row >= 0]).size == (row >= 0).sum() for row in cols)
@@ -235,7 +200,7 @@ def test_what_is_known_tells_the_cheapest_columns_at_other_prices(
 
 
 def test_a_search_that_follows_multiplies_few_columns(monkeypatch):
-    costs = costs_of("normal", "sqeuclidean", (60, 320), 8, 1, False)
+    costs = costs_to_search("normal", "sqeuclidean", (60, 320), 8, 1, False)
     found, products = lines_of(costs), []
     multiply = lines_module._Products._multiply
 

@@ -13,7 +13,10 @@ from gpumatch.cpu.assignment.search import state
 ROOMS = [Path(assignment.__file__).parent / room for room in ("dense", "search", "sparse")]
 FILES = [file for room in ROOMS for file in sorted(room.glob("*.py")) if file.stem != "state"]
 OF_ONE_ARRAY = [
-    ["NEXT", "KEPT", "HEAD", "TAIL", "LEAVER", "SCANS", "WAITING", "NEAR", "REACHED", "SINK"],
+    [
+        *("NEXT", "KEPT", "HEAD", "TAIL", "LEAVER", "SCANS", "WAITING", "NEAR", "REACHED", "SINK"),
+        *("LOOKED", "KNEW"),
+    ],
     ["FRONT", "LEAVE"],
     ["FOUND", "LEFT", "SPENT", "STUCK", "CLASH", "DONE", "LOW"],
     ["UNMATCHED", "LOCKED"],

@@ -7,6 +7,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.costs import FunctionCosts, PointCosts
+from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
 
@@ -15,49 +16,11 @@ cp = pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment.points import tuning as tunings  # noqa: E402  it imports cupy
 
-METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
-SMALL = {"stored": -1, "nearest": 2, "nearest_of_many": 3, "priced": 2, "added": 2}
-WISHES = [
-    {},
-    {"maximize": True},
-    {"cost_limit": 0.3},
-    {"cost_limit": 0.9, "maximize": True},
-    {"cardinality": "any", "maximize": True},
-    {"cardinality": "maximum", "cost_limit": 0.05},
-    {"cost_limit": "each"},
-]
-
 
 @pytest.fixture(autouse=True)
 def _is_small(monkeypatch):
-    tune(monkeypatch, tunings, **SMALL, priced_apart=3, share=2.0, least_sampled=16, few=4)
+    tune(monkeypatch, tunings, **SMALL)
     monkeypatch.setattr("gpumatch.costs.points.FEW", 64)
-
-
-def points(kind, shape, d, seed=1):
-    rng = np.random.default_rng(seed)
-    X, Y = (rng.normal(size=(count, d)) for count in shape)
-    if kind == "shifted":
-        Y = 0.5 * Y + 3
-    elif kind == "lattice":
-        X, Y = np.rint(1.5 * X), np.rint(1.5 * Y)
-    elif kind == "copies":
-        X, Y = X[rng.integers(0, 5, shape[0])], Y[rng.integers(0, 5, shape[1])]
-    elif kind == "far":
-        X[:3] += 1e6
-    elif kind == "equal":
-        X[:] = 1
-    return X + 0.25, Y + 0.25
-
-
-def in_quantiles(wish, values):
-    """The wish with its limit as a quantile of the costs."""
-    wish, limit = dict(wish), wish.get("cost_limit")
-    if limit == "each":
-        wish["cost_limit"] = np.quantile(values, np.linspace(0, 0.4, len(values)))
-    elif limit is not None:
-        wish["cost_limit"] = float(np.quantile(values, limit))
-    return wish
 
 
 def on_host(a):
@@ -80,7 +43,7 @@ def on_host(a):
     has_offsets=[False, True],
 )
 def test_it_finds_what_the_host_finds(metric, wish, shape, kind, d, dtype, has_offsets):
-    X, Y = (side.astype(dtype) for side in points(kind, shape, d))
+    X, Y = (side.astype(dtype) for side in two_clouds(kind, shape, d))
     offsets = {}
     if has_offsets:
         rng = np.random.default_rng(3)
@@ -110,7 +73,7 @@ def test_functions_need_no_matrix(wish, dtype, monkeypatch):
 
 def test_no_step_makes_the_matrix(monkeypatch):
     """But for the small problems of a sample and of unmatched rows."""
-    costs = PointCosts(*points("normal", (50, 50), 2)).to_device()
+    costs = PointCosts(*two_clouds("normal", (50, 50), 2)).to_device()
     tune(monkeypatch, tunings, least_sampled=100, few=50)
     monkeypatch.setattr(PointCosts, "dense", None)
     a = gm.assign(costs)
@@ -122,7 +85,7 @@ def test_no_step_makes_the_matrix(monkeypatch):
 
 
 def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
-    costs = PointCosts(*points("normal", (30, 30), 2))
+    costs = PointCosts(*two_clouds("normal", (30, 30), 2))
     tune(monkeypatch, tunings, share=0.01)
     made = []
     stored = PointCosts.stored
@@ -136,7 +99,7 @@ def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
 def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
     from gpumatch.numeric.points.engine import PointsEngine
 
-    costs = PointCosts(*points("shifted", (120, 120), d), "euclidean")
+    costs = PointCosts(*two_clouds("shifted", (120, 120), d), "euclidean")
     tune(monkeypatch, tunings, nearest=1)
     tried = []
     sample = PointsEngine.prices_of_sample
@@ -150,7 +113,7 @@ def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
 
 @pytest.mark.parametrize("ticks", [1, 2, 3, 5, 8, 13])
 def test_a_run_that_stops_claims_nothing_false(ticks):
-    costs = PointCosts(*points("normal", (60, 60), 2)).to_device()
+    costs = PointCosts(*two_clouds("normal", (60, 60), 2)).to_device()
     calls = []
 
     def stop(progress):
@@ -163,7 +126,7 @@ def test_a_run_that_stops_claims_nothing_false(ticks):
 
 
 def test_initial_prices_and_pairs_are_candidates():
-    X, Y = points("normal", (50, 50), 2)
+    X, Y = two_clouds("normal", (50, 50), 2)
     before = gm.assign(PointCosts(X, Y), backend="cpu")
     costs = PointCosts(X + 1e-3, Y)
     expected = gm.assign(costs.dense()).objective

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpumatch.costs import PointCosts
 from gpumatch.numeric.fair_duals import differences_below
+from tests.clouds import METRICS, costs_to_search
 from tests.pairwise import parametrize_pairwise
 
 pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
@@ -17,31 +17,10 @@ from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
 from gpumatch.cuda.assignment.points.products import Products, lines_of  # noqa: E402
 from gpumatch.cuda.assignment.points.tiles import Tiles  # noqa: E402
 
-METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
-
-
-def clouds(kind, shape, d, seed=5):
-    rng = np.random.default_rng(seed)
-    X, Y = (rng.normal(size=(count, d)) + 0.1 for count in shape)
-    if kind == "lattice":
-        X, Y = np.rint(2 * X) + 0.5, np.rint(2 * Y) + 0.5
-    elif kind == "apart":
-        Y = 0.5 * Y + 4
-    elif kind == "far":
-        Y = Y + 1e6
-    elif kind == "equal":
-        X[:], Y[:] = 1, 2
-    return X, Y
-
 
 def costs_of(kind, metric, shape, d, sign=1, has_offsets=False):
     """The costs on the device, and their matrix on the host."""
-    X, Y = clouds(kind, shape, d)
-    rng = np.random.default_rng(6)
-    offsets = {}
-    if has_offsets:
-        offsets = {"row_offset": rng.normal(size=shape[0]), "col_offset": rng.normal(size=shape[1])}
-    costs = PointCosts(X, Y, metric, **offsets).problem(sign < 0, False)
+    costs = costs_to_search(kind, metric, shape, d, sign, has_offsets)
     return costs.to_device(), costs.dense()
 
 
