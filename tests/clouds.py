@@ -19,7 +19,7 @@ WISHES: list[dict[str, Any]] = [
     {"cardinality": "maximum", "cost_limit": 0.05},
     {"cost_limit": "each"},
 ]
-"""What `assign` is asked for; limits are quantiles of the costs (`in_quantiles`)."""
+"""Arguments of `assign`; limits are quantiles of the costs (`in_quantiles`)."""
 SMALL: dict[str, Any] = {
     "stored": -1,
     "nearest": 2,

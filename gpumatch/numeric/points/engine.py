@@ -39,7 +39,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask, Costs, Solution, Stopped
+from gpumatch.contracts import AssignmentTask, Costs, Points, Solution, Stopped
 from gpumatch.numeric.arrays import any_true, array_module, array_of
 from gpumatch.numeric.points.clouds import alike, are_apart
 from gpumatch.numeric.points.pairs import Pairs, listed
@@ -124,6 +124,10 @@ class PointsEngine(ABC):
     def name_nearest(self, costs: Costs, searches: tuple[Any, Any], count: int) -> list[Any]:
         """The nearest columns of each row, and rows of each column, as lists of pairs."""
 
+    def columns(self) -> Any:
+        """The search of the columns for rows."""
+        return self.cols
+
     @abstractmethod
     def in_order(self) -> tuple[Any, Any]:
         """Rows and columns, each in an order in which neighbours follow each other."""
@@ -174,7 +178,7 @@ class PointsEngine(ABC):
     def choose_candidates(self) -> None:
         """Name the nearest of each side, and what the caller has given."""
         xp, count, points = self.xp, self.tuning.nearest, self.costs.points
-        if points is None or points.rows.shape[1] > self.tuning.in_boxes:
+        if points is None or not self.is_in_boxes(points):
             count = self.tuning.nearest_of_many
         is_enough = self.are_apart
         if points is not None and self.must_match_all:
@@ -208,6 +212,10 @@ class PointsEngine(ABC):
             raise Stopped
         self.unmatched = unmatched
         return bool(unmatched[0].size == 0)
+
+    def is_in_boxes(self, points: Points) -> bool:
+        """True if points are so few-dimensional that searches go by boxes."""
+        return bool(points.rows.shape[1] <= self.tuning.in_boxes)
 
     def can_sample(self) -> bool:
         """True if prices of a sample can tell better candidates."""
@@ -257,9 +265,18 @@ class PointsEngine(ABC):
         rows, cols = self.unmatched
         if rows.size <= self.tuning.few and rows.size * cols.size <= self.costs.nnz // 16:
             self.pairs.add((self.xp.repeat(rows, cols.size), self.xp.tile(cols, rows.size)))
-        elif rows.size:
-            mates = self.solved(rows, cols).row_to_col
-            self.pairs.add((rows, cols[mates]))
+            return
+        size = rows.size
+        if size > self.costs.shape[0] // 2:
+            # Copies of points name the same few partners. Parts of at most half the rows end it.
+            size = min(self.tuning.part, (size + 1) // 2)
+            if self.costs.points is not None and self.is_in_boxes(self.costs.points):
+                rows, cols = map(_in_order_of, (rows, cols), self.in_order())
+        for begin in range(0, rows.size, max(size, 1)):
+            own, others = rows[begin : begin + size], cols[begin : begin + size]
+            if size == rows.size:
+                others = cols
+            self.pairs.add((own, others[self.solved(own, others).row_to_col]))
 
     def solved(self, rows: Any, cols: Any) -> Solution:
         """An optimal assignment of some rows and columns; raises Stopped."""
@@ -294,7 +311,13 @@ class PointsEngine(ABC):
         if short.size and self._is_rounding(own.row_dual[short] - values[short, 0]):
             own.row_dual[short] = values[short, 0]
         elif short.size:
-            new = self.pairs.add(listed(found, xp))
+            parts = [listed(found, xp)]
+            if self.rounds >= tuning.by_rows and short.size > self.costs.shape[0] // 8:
+                # Rows that all name the same columns would take a round for each few of these.
+                cols = self.columns()
+                cols.set_prices(own.row_dual)
+                parts.append(listed(cols.least(tuning.added, own.col_dual)[0], xp, turned=True))
+            new = self.pairs.add(*parts)
         matched = int(xp.count_nonzero(own.row_to_col >= 0))
         self.rounds += 1
         self.control.phase(
@@ -317,6 +340,14 @@ class PointsEngine(ABC):
             return False
         largest = float(abs(self.costs.at(matched, own.row_to_col[matched])).max())
         return float(lacks.max()) <= self.tuning.rounding * largest
+
+
+def _in_order_of(some: Any, order: Any) -> Any:
+    """Some vertices, in an order of all of them."""
+    xp = array_module(order)
+    place = xp.empty(order.size, np.int64)
+    place[order] = xp.arange(order.size)
+    return some[xp.argsort(place[some])]
 
 
 def _spread(ids: Any, count: int, rng: np.random.Generator) -> Any:

@@ -31,6 +31,10 @@ class Tuning:
     """Rows from which prices of a sample are tried."""
     few: int = 256
     """Unmatched rows up to which all their pairs with unmatched columns are candidates."""
+    by_rows: int = 3
+    """Pricings after which columns name rows, too, if more than an eighth of the rows have more."""
+    part: int = 1000
+    """Rows of a part, where more than half of all rows are unmatched: 8 MB as a matrix."""
     bid_again: float = 1 / 32
     """The share of unmatched rows from which rows of a core bid again, rather than get paths.
 

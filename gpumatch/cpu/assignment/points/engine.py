@@ -72,7 +72,7 @@ class _Engine(PointsEngine):
 
     def name_nearest(self, costs: Costs, searches: tuple[Any, Any], count: int) -> list[Any]:
         rows, cols = searches
-        if cols is None:  # each pair is computed once for both sides
+        if isinstance(rows, _ByLines):  # each pair is computed once for both sides
             bounds = self.no_bound(0), self.no_bound(1)
             found, across = rows.lines.nearest(count, bounds, self.workers, self.beat)
         else:
@@ -80,6 +80,11 @@ class _Engine(PointsEngine):
             found, _ = rows.least(most[0], self.no_bound(0))
             across, _ = cols.least(most[1], self.no_bound(1))
         return [listed(found, np), listed(across, np, turned=True)]
+
+    def columns(self) -> Any:
+        if self.cols is None:
+            self.cols = _ByLines(lines_of(self.costs.transpose()), self.workers, self.beat)
+        return self.cols
 
     def in_order(self) -> tuple[Any, Any]:
         return self.cols.tree.ids, self.rows.tree.ids

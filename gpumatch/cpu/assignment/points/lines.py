@@ -261,9 +261,9 @@ class _Products(Lines):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Do as of all lines. Rows of which enough is known from the last search take few products.
 
-        A search keeps the columns of the least bounds of each row, and the bound of all others. If
-        prices have risen by less than is between that and the bound that is asked for now, no other
-        column is below it.
+        A search keeps the columns of the least bounds of each row, and the bound of all others. A
+        row needs no new products if that bound, less the largest rise of a price, is at least the
+        bound of this call: then no other column is below it.
         """
         nrows, ncols = self.costs.shape
         count = min(count, ncols)

@@ -19,7 +19,7 @@ rounding exceeds, and pairs that these leave are computed by the steps of the co
 
 Under distances, prices fall along the way to the partners nearly as much as distances grow. So
 a node whose prices are taken for equal is hardly ever left out, if the clouds are far apart. There,
-a linear function is fitted to the prices of each node, and what is left of distances is convex
+a linear function is fitted to the prices of each node. The distances less this function are convex
 (`sloped_bound_of`). These bounds are rounded, too, and are lowered by a margin.
 
     box[t, 0], box[t, 1]   the least and greatest coordinates of node t

@@ -124,6 +124,30 @@ def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
     assert a.objective == pytest.approx(gm.assign(stored(costs).values).objective)
 
 
+@pytest.mark.parametrize("d", [2, 8])
+@pytest.mark.parametrize("side", ["rows", "columns"])
+def test_copies_of_one_point_end_soon(side, d, monkeypatch):
+    """All copies name the same partners: rows would be matched a few at a time."""
+    here, spread = np.zeros((90, d)), two_clouds("normal", (90, 90), d)[0]
+    costs = PointCosts(*((here, spread) if side == "rows" else (spread, here)))
+    depths, solved = [0], engine._Engine.solved
+
+    def counted(self, *sides):
+        depths.append(depths[-1] + 1)
+        part = solved(self, *sides)
+        depths.append(depths[-1] - 1)
+        return part
+
+    monkeypatch.setattr(engine._Engine, "solved", counted)
+    task = task_of(costs)
+    assert engine.run(task, solve)
+    rounds = [phase["round"] for phase in task.control.trace if phase.get("step") == "pricing"]
+    assert max(depths) <= 7  # halves of 90
+    assert max(rounds) <= 15
+    total = costs.at(np.arange(90), task.solution.row_to_col).sum()
+    assert total == pytest.approx(gm.assign(costs.dense()).objective)
+
+
 def test_costs_without_any_candidate_are_solved_by_their_matrix(monkeypatch):
     """The search of the unmatched rows would be for all rows again, without end."""
     costs = PointCosts(*two_clouds("normal", (30, 30), 2))

@@ -301,7 +301,7 @@ def test_what_is_not_valid_is_marked(solve, emulator):
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_what_seems_to_be_sorted_is_left_to_others(solve, emulator, blocks, monkeypatch):
-    """If it is asked for: a few rows and columns are in one order, or in opposite ones."""
+    """A few of its rows and columns are in one order, or in opposite ones."""
     monkeypatch.setattr(device_batch.sorting, "LEAST", 40)
     emulator.odds = 30
     rng = np.random.default_rng(27)
