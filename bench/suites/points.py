@@ -44,7 +44,6 @@ from bench.report.tables import (
     time_of,
     times_as_long,
 )
-from bench.solvers import SolverPeer
 from gpumatch.costs.points import Metric
 from gpumatch.dispatch.registry import BackendName
 from graphs.clouds import clouds
@@ -223,14 +222,16 @@ _MODULES = {SCIPY: "scipy", POT: "ot", LAZY: "ot", FLASH: "flash_sinkhorn"}
 
 
 @dataclass(frozen=True)
-class CloudPeer(SolverPeer):
+class CloudPeer:
     """A peer by its name in `CODES`."""
+
+    name: str
 
     @property
     def installed(self) -> bool:
         return importlib.util.find_spec(_MODULES[self.name]) is not None
 
-    def measure(self, problem: Clouds, limits: Limits) -> Result:  # type: ignore[override]  # clouds
+    def measure(self, problem: Clouds, limits: Limits) -> Result:
         given = self.name, problem.file, problem.metric, problem.limit
         return in_process(_call, given, limits, _sample)
 
