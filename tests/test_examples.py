@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from docs.examples import point_correspondence as example
+from docs.examples import two_clouds
 from graphs.moving_points import moving_points
 
 
@@ -55,7 +56,25 @@ def test_the_example_prints_its_table_and_draws_its_picture(capsys, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_guide_shows_what_the_example_prints(capsys):
-    example.main([])
-    guide = Path(__file__).parents[1] / "docs" / "guide" / "points.md"
+@pytest.mark.parametrize(
+    ("shown", "page"), [(example, "points.md"), (two_clouds, "million_points.md")]
+)
+def test_the_guide_shows_what_the_example_prints(shown, page, capsys):
+    shown.main([])
+    guide = Path(__file__).parents[1] / "docs" / "guide" / page
     assert f"```text\n{capsys.readouterr().out}```" in guide.read_text(encoding="utf-8")
+
+
+def test_batches_are_coupled_one_by_one():
+    coupling = two_clouds.couple(*two_clouds.two_clouds(90, seed=3), batch=30)
+    assert np.array_equal(coupling.mates.reshape(3, 30) // 30, [[0] * 30, [1] * 30, [2] * 30])
+    assert np.array_equal(np.sort(coupling.mates), np.arange(90))
+
+
+def test_two_clouds_are_drawn(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(two_clouds, "BATCHES", (20,))
+    path = tmp_path / "clouds.png"
+    two_clouds.main(["--points", "60", "--picture", str(path)])
+    assert capsys.readouterr().out.splitlines()[1].startswith("batches of 20 ")
+    assert path.read_bytes().startswith(b"\x89PNG")
