@@ -9,6 +9,10 @@ The stamp is made of contents, because times change where contents do not, as wh
 branches, and may stay where contents change, as in packages that are built reproducibly. It takes
 a process 0.8 ms.
 
+Numba gives the code of each signature a number, which it reads from an index. Two processes that
+save at once may take the same number, and then the index names the code of another signature. So
+each file says here which stamp and signature it is for, and another one's is compiled again.
+
 A file is loaded without what only a compilation needs: Numba would first import and register all
 that it can compile, which takes a new process a tenth of a second.
 
@@ -38,16 +42,30 @@ BEYOND = ("batch_contracts.py", "numeric/gaps.py")
 """Files beside `FOLDER` whose constants become part of kernels."""
 
 _Base: Any = getattr(caching, "FunctionCache", object)
+_BaseFiles: Any = getattr(caching, "IndexDataCacheFile", object)
+
+
+class _Files(_BaseFiles):
+    """Numba's index and files of a function; each file says what it is the code of."""
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        if found is None or found[:2] != (self._source_stamp, key):
+            return None
+        return found[2]
 
 
 class _Cache(_Base):
-    """Numba's files of a function, with our stamp; a file that cannot be written does no harm."""
+    """Such files, with our stamp; a file that cannot be written does no harm."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        file = self._cache_file
-        others = None if _is_covered(function.__code__.co_filename) else file._source_stamp
-        file._source_stamp = stamp(), others
+        is_covered = _is_covered(function.__code__.co_filename)
+        source_stamp = stamp(), None if is_covered else self._impl.locator.get_source_stamp()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, source_stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         caching.rtsys.initialize(target_context)  # what code that allocates memory calls

@@ -66,7 +66,7 @@ def _events() -> Any:
 
 
 def _caching() -> Any:
-    from numba.core.caching import FunctionCache
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.core.runtime import rtsys
 
     _need(
@@ -76,8 +76,11 @@ def _caching() -> Any:
         "load_overload",
         "save_overload",
     )
+    _need(IndexDataCacheFile, "load", "save")
     _need(rtsys, "initialize")
-    return SimpleNamespace(FunctionCache=FunctionCache, rtsys=rtsys)
+    return SimpleNamespace(
+        FunctionCache=FunctionCache, IndexDataCacheFile=IndexDataCacheFile, rtsys=rtsys
+    )
 
 
 def _compiler() -> Any:

@@ -73,6 +73,27 @@ def test_an_edit_is_seen_where_numba_keeps_its_own_files(copied):
     assert price_in(copied, plain) == (12, 0)
 
 
+def test_code_that_two_processes_save_at_once_is_not_mixed_up(tmp_path):
+    """Both take the first number. The last index is of one, and the last code of the other."""
+    one, two = (cache._Files(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    save_index, save_code, late = one._save_index, two._save_data, []
+
+    def save_after_the_other(index):
+        two.save("float64", "code for floats")
+        save_index(index)
+
+    one._save_index, two._save_data = save_after_the_other, lambda *code: late.append(code)
+    one.save("int64", "code for integers")
+    save_code(*late[0])
+    new = cache._Files(str(tmp_path), "kernel", "stamp")
+    assert new._load_index().keys() == {"int64"}
+    assert new.load("int64") is new.load("float64") is None
+    for key in ("int64", "float64"):
+        new.save(key, f"code for {key}")
+    assert [new.load(key) for key in ("int64", "float64")] == ["code for int64", "code for float64"]
+    assert cache._Files(str(tmp_path), "kernel", "another stamp").load("int64") is None
+
+
 # -- the stamp -------------------------------------------------------------------------------------
 
 
