@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpumatch.matching import maximum_matching
     from gpumatch.problems.cardinality import InfeasibleError
     from gpumatch.results.assignment import Assignment
+    from gpumatch.results.b_matching import BMatching
     from gpumatch.results.bottleneck import BottleneckAssignment
     from gpumatch.results.matching import Matching
 
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Assignment",
+    "BMatching",
     "BipartiteGraph",
     "BottleneckAssignment",
     "Certificate",
@@ -56,6 +58,7 @@ __all__ = [
 
 _HOME = {
     "Assignment": "results.assignment",
+    "BMatching": "results.b_matching",
     "BipartiteGraph": "bipartite",
     "BottleneckAssignment": "results.bottleneck",
     "Certificate": "certificates",

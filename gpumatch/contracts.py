@@ -9,6 +9,11 @@ matching whenever Python runs. The function returns True if the algorithm has en
 a start's matching is maximal, and a search's matching is maximum. It returns False if the control
 has stopped the run.
 
+An algorithm for b-matchings is a function ``run(task: BMatchingTask)`` that does the same with the
+marks of edges. It returns the marks of a cover's rows and columns: the capacities of the cover and
+the number of edges that it misses add up to the edges taken. It returns None if the control has
+stopped the run.
+
 An assignment algorithm is a function
 
     run(task: AssignmentTask, **its own options) -> bool
@@ -50,6 +55,7 @@ from gpumatch.running.kept_memory import kept_full
 
 __all__ = [
     "AssignmentTask",
+    "BMatchingTask",
     "Components",
     "Control",
     "Costs",
@@ -375,6 +381,27 @@ class MatchingTask:
     @property
     def mates(self) -> tuple[Any, Any]:
         return self.row_to_col, self.col_to_row
+
+
+@dataclasses.dataclass(frozen=True)
+class BMatchingTask:
+    """A b-matching to extend: edges, of which each vertex is in no more than its capacity.
+
+    Attributes
+    ----------
+    graph : Graph
+    is_taken : bool array of length nnz
+        The b-matching to extend: a mark for each edge, in the order of ``graph.indices``.
+    row_room, col_room : int64 arrays of length nrows, ncols
+        How many more edges each vertex may be in. They change with `is_taken`.
+    control : Control
+    """
+
+    graph: Graph
+    is_taken: Any
+    row_room: Any
+    col_room: Any
+    control: Control
 
 
 @dataclasses.dataclass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple, overload
 
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
@@ -14,12 +14,39 @@ from gpumatch.dispatch.by_device import count_matched, no_mates
 from gpumatch.dispatch.registry import STARTS, BackendName, StartName
 from gpumatch.interop.tensors import is_tensor
 from gpumatch.numeric.arrays import array_of, first_true
+from gpumatch.problems import b_matching
 from gpumatch.problems.initial import initial_pairs
+from gpumatch.results.b_matching import BMatching
 from gpumatch.results.matching import Matching
 from gpumatch.results.tensors import solve_tensors
 from gpumatch.running.control import Callback, Control, attach_result, with_interrupts_result
 
 
+@overload
+def maximum_matching(
+    A: Any,
+    *,
+    algorithm: str = ...,
+    init: StartName = ...,
+    backend: BackendName = ...,
+    initial: Any = ...,
+    row_nodes: Iterable[Hashable] | None = ...,
+    row_capacity: None = None,
+    col_capacity: None = None,
+    seed: int = ...,
+    threads: int | None = ...,
+    time_limit: float | None = ...,
+    progress: bool = ...,
+    callback: Callback | None = ...,
+    **options: str,
+) -> Matching: ...
+@overload
+def maximum_matching(
+    A: Any, *, algorithm: str = ..., init: StartName = ..., backend: BackendName = ...,
+    initial: Any = ..., row_nodes: Iterable[Hashable] | None = ..., row_capacity: Any = ...,
+    col_capacity: Any = ..., seed: int = ..., threads: int | None = ...,
+    time_limit: float | None = ..., progress: bool = ..., callback: Callback | None = ...,
+) -> BMatching: ...  # fmt: skip
 @with_interrupts_result
 def maximum_matching(
     A: Any,
@@ -29,14 +56,19 @@ def maximum_matching(
     backend: BackendName = "auto",
     initial: Any = None,
     row_nodes: Iterable[Hashable] | None = None,
+    row_capacity: Any = None,
+    col_capacity: Any = None,
     seed: int = 0,
     threads: int | None = None,
     time_limit: float | None = None,
     progress: bool = False,
     callback: Callback | None = None,
     **options: str,
-) -> Matching:
+) -> Matching | BMatching:
     """Match as many rows to columns as the graph's edges allow.
+
+    With capacities, take as many edges as possible, so that no vertex is in more of them than its
+    capacity: a maximum b-matching.
 
     Parameters
     ----------
@@ -57,6 +89,12 @@ def maximum_matching(
     row_nodes : iterable of nodes, optional
         The nodes of a networkx graph that are rows; by default, as `BipartiteGraph.from_networkx`
         says.
+    row_capacity, col_capacity : int, integer array, or mapping, optional
+        How many edges each row and each column may be in: one number for all, an array of length
+        nrows or ncols, or for a networkx graph a mapping of nodes, in which those that are missing
+        have 1. If only one of the two is given, the other side's are 1. b-matchings are found on
+        the CPU, by the algorithm ``"engine"``; `initial` is a BMatching, or a pair of arrays: the
+        rows and the columns of its edges.
     seed : int
         Fixes the choices that are free. With ``threads=1`` it fixes the CPU's result.
     threads : int, optional
@@ -75,7 +113,7 @@ def maximum_matching(
 
     Returns
     -------
-    Matching
+    Matching, or BMatching if there are capacities
         In NumPy arrays for a graph on the host, in CuPy arrays for one on a device, and in torch
         tensors for a tensor. Its size never
         depends on algorithm, backend or seed. Which of several maximum matchings it is may depend
@@ -96,7 +134,8 @@ def maximum_matching(
     Notes
     -----
     O(nm) at worst for n vertices and m edges with every algorithm, O(√n m) with ``"hk"`` and
-    ``"hkdw"``. The references are in `algorithms`.
+    ``"hkdw"``. The references are in `algorithms`. A b-matching takes O(√m m) at worst (Even,
+    Tarjan, SIAM J. Comput. 1975).
 
     Examples
     --------
@@ -108,6 +147,12 @@ def maximum_matching(
     (2, True)
     >>> gm.verify(A, m).size
     2
+
+    Row 0 may have two columns, and each column one row:
+
+    >>> b = gm.maximum_matching(A, row_capacity=[2, 1, 1])
+    >>> b.edges().tolist()
+    [[0, 1], [1, 0]]
     """
     refuse_unknown(maximum_matching, "matching", options)
     progress = checked_flag(progress, "progress")
@@ -115,10 +160,12 @@ def maximum_matching(
         Control(time_limit=time_limit, progress=progress, callback=callback),
         algorithm, init, backend, options, checked_seed(seed), checked_threads(threads),
     )  # fmt: skip
-    if is_tensor(A):
-        run = functools.partial(_solve, request)
-        return solve_tensors(run, A, initial=initial, row_nodes=row_nodes)
-    return _solve(request, A, initial=initial, row_nodes=row_nodes)
+    run: Callable[..., Any] = functools.partial(_solve, request)
+    arguments: dict[str, Any] = {"initial": initial, "row_nodes": row_nodes}
+    if row_capacity is not None or col_capacity is not None:
+        run = functools.partial(_solve_with_capacities, request)
+        arguments |= {"row_capacity": row_capacity, "col_capacity": col_capacity}
+    return solve_tensors(run, A, **arguments) if is_tensor(A) else run(A, **arguments)
 
 
 class _Request(NamedTuple):
@@ -167,6 +214,32 @@ def _solve(
         if control.shows_bar:
             control.close(count_matched(mates[0]))
     return _result(given, mates, proven, stats, control)
+
+
+def _solve_with_capacities(
+    request: _Request,
+    A: Any,
+    *,
+    initial: Any,
+    row_nodes: Iterable[Hashable] | None,
+    row_capacity: Any,
+    col_capacity: Any,
+) -> BMatching:
+    """The b-matching of a graph whose arrays are no tensors."""
+    if request.options:
+        raise TypeError(f"a b-matching takes no option {next(iter(request.options))!r}")
+    with request.control.part("graph"):
+        given = as_bipartite(A, row_nodes)
+    return b_matching.solve(
+        given,
+        row_capacity,
+        col_capacity,
+        request.control,
+        algorithm=request.algorithm,
+        init=request.init,
+        backend=request.backend,
+        initial=initial,
+    )
 
 
 # -- arguments -----------------------------------------------------------------------------------

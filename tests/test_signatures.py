@@ -16,6 +16,7 @@ READ = {"format": "auto", "duplicates": None, "max_bytes": 2**32}
 DEFAULTS = {
     gm.maximum_matching: {
         **RUN, **CALL, "algorithm": "auto", "init": "auto", "initial": None, "row_nodes": None,
+        "row_capacity": None, "col_capacity": None,
     },
     gm.assign: {
         **RUN, **CALL, "algorithm": "auto", "objective": "sum", "maximize": False,

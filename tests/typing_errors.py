@@ -13,8 +13,8 @@ def wrong(C: list[list[int]]) -> None:
     gm.assign(C, backend="gpu")  # type: ignore[call-overload]
     gm.assign(C, objective="bottleneck", cardinality="any")  # type: ignore[call-overload]
     gm.assign(C, objective="least")  # type: ignore[call-overload]
-    gm.maximum_matching(C, init="greedy")  # type: ignore[arg-type]
-    gm.maximum_matching(C, backend="gpu")  # type: ignore[arg-type]
+    gm.maximum_matching(C, init="greedy")  # type: ignore[call-overload]
+    gm.maximum_matching(C, backend="gpu")  # type: ignore[call-overload]
     gm.linalg.dmperm(C, backend="gpu")  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
+from gpumatch.certificates.b_matching import BMatchingCertificate, verify_b_matching
 from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import BatchCertificate, verify_batch
 from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verify_form
@@ -24,6 +25,7 @@ from gpumatch.certificates.product import ProductCertificate, verify_product
 
 __all__ = [
     "AssignmentCertificate",
+    "BMatchingCertificate",
     "BatchCertificate",
     "BlocksCertificate",
     "BottleneckCertificate",
@@ -42,8 +44,8 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` takes.
-    result : Matching, Assignment, BottleneckAssignment, DulmageMendelsohn, BlockTriangularForm, \
-            ProductMatching, or a batch of assignments
+    result : Matching, BMatching, Assignment, BottleneckAssignment, DulmageMendelsohn, \
+            BlockTriangularForm, ProductMatching, or a batch of assignments
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
@@ -105,10 +107,12 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
         return verify_product(A, result)
     if hasattr(result, "p") and hasattr(result, "q"):
         return verify_form(A, result)
+    if hasattr(result, "row_capacity"):
+        return verify_b_matching(A, result)
     if not hasattr(result, "row_to_col"):
         raise TypeError(
-            "result must be a Matching, an Assignment, a DulmageMendelsohn, a BlockTriangularForm "
-            f"or a ProductMatching; got {type(result).__name__}"
+            "result must be a Matching, a BMatching, an Assignment, a DulmageMendelsohn, a "
+            f"BlockTriangularForm or a ProductMatching; got {type(result).__name__}"
         )
     return verify_matching(A, result)
 

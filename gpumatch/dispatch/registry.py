@@ -306,6 +306,9 @@ COMPONENTS = {
 }
 """The functions that find strong components: backend -> function."""
 
+B_MATCHING = _CPU + "matching.b_matching:run"
+"""The function that finds maximum b-matchings, on the host."""
+
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
 """The function that finds bottlenecks by paths."""
 

@@ -17,6 +17,7 @@ __all__ = ["are_tensors", "checked_on_error", "solve_tensors"]
 _ARRAYS = (
     *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
     *("row_dual", "col_dual", "pair_costs"),
+    *("row_degree", "col_degree", "row_capacity", "col_capacity"),
 )
 _OF_A_BATCH = ("objective", "gap", "size", "proven")
 _CALLS = (
