@@ -75,8 +75,17 @@ WAITING = Text(
     __global__ void try_for_ever(int* number) {
       while (atomicCAS(number, 0, 1) != 0) {}
     }
+    constexpr int kMark = 1;
+    inline int& shared_mark() {
+      __shared__ int mark;
+      return mark;
+    }
+    __global__ void read_and_mark(int* number) {
+      *number = shared_mark();
+      shared_mark() = kMark;
+    }
     """,
-    ("count_together", "wait_for_nobody", "part", "try_for_ever"),
+    ("count_together", "wait_for_nobody", "part", "try_for_ever", "read_and_mark"),
 )
 
 
@@ -106,3 +115,11 @@ def test_threads_that_wait_for_each_other_are_aborted(waiting, kernel):
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGABRT
+
+
+def test_two_libraries_of_a_kernel_share_no_memory(waiting):
+    """With other constants its variables may be larger."""
+    for emulated in (waiting, emulator.Emulator(WAITING, {"kMark": 2})):
+        number = np.zeros(1, np.int32)
+        emulated.bound_to({})["read_and_mark"]((1,), (1,), (number,))
+        assert number.tobytes() == bytes([emulator._GARBAGE]) * 4

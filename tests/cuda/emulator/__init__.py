@@ -33,7 +33,8 @@ HERE = Path(__file__).parent
 LIBRARIES = HERE.parents[2] / ".pytest_cache" / "emulator"
 KEPT, KEPT_HEADERS = 100, 3  # headers have 30 MB each
 COMPILER = shutil.which("g++")
-_OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-w", "-Wno-psabi")
+_OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-fno-gnu-unique", "-w", "-Wno-psabi")
+"""Without unique symbols, each library has shared variables of its own, of the size it needs."""
 _COMMAND = (COMPILER or "g++", *_OPTIONS)
 _SEEN = "-fsanitize=thread"  # each access to memory calls a function of threads.cpp
 
