@@ -1,8 +1,8 @@
 """The auction of the dense engine: phases of bids whose epsilon falls, and the repair after them.
 
-Rows bid one after the other (`candidates.hold`), each thread for the rows of its own queue. A phase
-ends when few rows are unmatched. The next phase begins from its prices and pairs, but parts pairs
-whose slack exceeds the new epsilon.
+Rows bid one after the other (`candidate_bids.hold`), each thread for the rows of its own queue. A
+phase ends when few rows are unmatched. The next phase begins from its prices and pairs, but parts
+pairs whose slack exceeds the new epsilon.
 
 The first epsilon is fine, because most costs need no more. If rows outbid each other for long by so
 little, as those of a cluster do that must take far columns, epsilon is made coarser. The prices
@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from gpumatch.contracts import Control, Stopped
-from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense import candidate_bids
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
@@ -124,7 +124,7 @@ class Auction:
             if may_end and scans > tuning.war * self.costs.nnz:
                 self.is_war, self.wars_left = True, self.wars_left - 1
                 break
-        self.looks_pay = candidates.looks_pay(looks, knew, paths.price.size)
+        self.looks_pay = candidate_bids.looks_pay(looks, knew, paths.price.size)
         self.read += scans
         paths.spot[SCANS] = scans
         paths.record("auction", free, paths.matched, self.control)
@@ -140,7 +140,7 @@ class Auction:
     def _hold(self, queues: list[Queue], epsilon: float, few: int, worker: int) -> bool:
         """Let the rows of the worker's queue bid; False if a price is below the floor."""
         queue, floor = queues[worker], -4 * (self.nrows + 1) * self.spread
-        outcome = candidates.hold(
+        outcome = candidate_bids.hold(
             *self.paths.state,  # IN, OUT
             self.paths.scratch[worker], queue.rows, queue.state,  # OUT
             epsilon, self.spread, floor, few, self.budget,  # IN
@@ -152,7 +152,7 @@ class Auction:
         rounding = 0.0 if self.costs.is_integer else self.tuning.rounding
 
         def part(worker: int, first: int, last: int) -> None:
-            candidates.part_slack(
+            candidate_bids.part_slack(
                 *self.paths.state,  # IN, OUT
                 self.paths.scratch[worker],  # OUT
                 float(epsilon), rounding, self.looks_pay, first, last,  # IN

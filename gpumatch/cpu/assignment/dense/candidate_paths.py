@@ -1,4 +1,4 @@
-"""Augmenting paths in dense costs of which each row knows a few columns, by `candidates`."""
+"""Augmenting paths in dense costs by the columns that each row knows (`candidates`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control
-from gpumatch.cpu.assignment.dense import candidates
+from gpumatch.cpu.assignment.dense import candidate_bids, candidate_search
 from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.candidates import KNOWN
+from gpumatch.cpu.assignment.dense.candidates import KNOWN, look_at_all
 from gpumatch.cpu.assignment.dense.paths import DensePaths
 from gpumatch.cpu.assignment.dense.search import LANES
 from gpumatch.cpu.assignment.search.paths import Paths
@@ -30,7 +30,7 @@ RangeWork = Callable[[int, int, int], None]
 
 
 class KnownPaths(Paths):
-    """`Paths` by the kernels of `candidates`, and by threads where rows can be shared out."""
+    """`Paths` by kernels of candidates, and by threads where rows can be shared out."""
 
     bids = BIDS
     budget = BUDGET
@@ -88,7 +88,7 @@ class KnownPaths(Paths):
         """Let all rows look at their lines; False if stopped."""
 
         def look_at_range(worker: int, first: int, last: int) -> None:
-            candidates.look_at_all(
+            look_at_all(
                 self.values, self.price,  # IN
                 self.known, self.scratch[worker],  # OUT
                 first, last,  # IN
@@ -114,7 +114,7 @@ class KnownPaths(Paths):
             self.price[:] = lines.price
 
     def augment_some(self, free: np.ndarray, budget: int) -> int:
-        return candidates.augment(
+        return candidate_search.augment(
             *self.state[:4],  # IN, OUT
             free,  # IN
             self.spot, self.mark, self.search, self.known, self.scratch[0], self.spare,  # OUT
@@ -122,7 +122,7 @@ class KnownPaths(Paths):
         )  # fmt: skip
 
     def _reduce_rows(self, free: np.ndarray) -> bool:
-        return candidates.reduce_rows(
+        return candidate_bids.reduce_rows(
             *self.state[:4], free, self.spot, self.known, self.scratch[0],  # OUT
             self.terms, self.bids * free.size, self.budget,  # IN
         )  # fmt: skip

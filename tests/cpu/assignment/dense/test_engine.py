@@ -13,10 +13,11 @@ import gpumatch as gm
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import DenseCosts
 from gpumatch.cpu.assignment import engine
-from gpumatch.cpu.assignment.dense import auction, candidate_paths, candidates
+from gpumatch.cpu.assignment.dense import auction, candidate_paths
 from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
 from gpumatch.cpu.assignment.dense.auction import Auction
+from gpumatch.cpu.assignment.dense.candidates import KNOWN
 from gpumatch.cpu.assignment.dense.tuning import Tuning
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Solved, Trace, least, rounding
@@ -131,7 +132,7 @@ def test_a_row_that_may_take_none():
 @pytest.mark.parametrize("rest", [0, 30])
 def test_rows_that_all_know_the_same_columns(rest):
     """There is no matching in what they know first."""
-    nrows = 3 * candidates.KNOWN
+    nrows = 3 * KNOWN
     rng = np.random.default_rng(5)
     order = np.arange(nrows + rest) * 10.0
     matrix = order + rng.random((nrows, nrows + rest))
