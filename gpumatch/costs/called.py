@@ -10,7 +10,8 @@ import numpy as np
 
 from gpumatch.contracts import Points, Rounding, Tile
 from gpumatch.costs.base import Extent, extent_of
-from gpumatch.costs.points import UNIT, PointCosts
+from gpumatch.costs.point_bounds import UNIT, added_by_offsets
+from gpumatch.costs.points import PointCosts
 from gpumatch.numeric.arrays import array_of
 
 __all__ = ["CalledCosts"]
@@ -77,12 +78,7 @@ class CalledCosts(PointCosts, takes_functions=True):
         costs.metric, costs._bare, costs._is_swapped = self.metric, self._bare, self._is_swapped
         is_same = points.rows.shape[0], points.cols.shape[0]
         costs._values = self._values if is_same == self.shape else None
-        added = sum(
-            float(abs(part).sum())
-            for part in (points.row_offset, points.col_offset)
-            if part is not None
-        )
-        rounding = Rounding(self.rounding.share, self.rounding.pair, added)
+        rounding = self.rounding._replace(added=added_by_offsets(points))
         costs._hold(self.metric, points, costs._extent_of(points), rounding, self._numbers)
         return costs
 
@@ -113,8 +109,7 @@ class CalledCosts(PointCosts, takes_functions=True):
     def _rounding_of(self, metric: Any, points: Points, step: float) -> Rounding:
         if points.row_offset is None:
             return Rounding()
-        added = sum(float(abs(part).sum()) for part in (points.row_offset, points.col_offset))
-        return Rounding(2 * UNIT, 0.0, added)
+        return Rounding(2 * UNIT, 0.0, added_by_offsets(points))
 
     def _look_at_all(self) -> Extent:
         """The extent of what the function returns for all pairs, which are kept if they are few."""

@@ -20,13 +20,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from gpumatch.contracts import Points, Rounding, Tile
-from gpumatch.costs.base import Costs, Extent, row_tiles
+from gpumatch.costs.base import Costs, Extent
 from gpumatch.costs.computed import ComputedCosts
+from gpumatch.costs.point_bounds import (
+    DEGREES,
+    EXTREME,
+    LARGEST_ROOT,
+    LEAST_ROOT,
+    SCALE,
+    Magnitudes,
+    added_by_offsets,
+    extent_of_points,
+    rounding_of,
+)
+from gpumatch.costs.point_input import checked_offsets, checked_points, directions
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.dispatch.by_device import (
     distances_at,
@@ -34,8 +46,8 @@ from gpumatch.dispatch.by_device import (
     pairs_within,
     require_device_memory,
 )
-from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.numeric.arrays import array_module, array_of, as_array, first_true
+from gpumatch.interop.tensors import is_tensor
+from gpumatch.numeric.arrays import array_module, array_of
 
 __all__ = ["Metric", "PointCosts"]
 
@@ -43,17 +55,9 @@ Metric = Literal["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 METRICS = get_args(Metric)
 Function = Callable[[np.ndarray, np.ndarray], float]
 """Of the coordinates of two points."""
-MOST_COORDINATES = 4096
-UNIT = 2.0**-53
 IN_BOXES = 6  # coordinates up to which a tree finds what is near in less time than all pairs take
-EXACT = 2**53  # float64 holds all integers up to here
-SAFE_STEP = 2.0**-511  # the square of a difference from here on is a normal float
-NORMAL = 2.0**-1022  # the least float that is not subnormal
-LEAST_ROOT, LARGEST_ROOT = 2.0**-450, 2.0**500  # between, a root is that of squares as they are
-SCALE = 2.0**600  # of differences under smaller roots; those under larger ones are divided by it
 MODERATE = 300  # magnitude of exponents of coordinates beyond which a problem is scaled
 LEAST_POWER = -960  # smaller costs have too few digits for a result that is scaled back
-EXTREME = 480  # magnitude of exponents beyond which algorithms are shown no points
 FEW = 2**18  # coordinates of a tile that array operations compute before a kernel is worth it
 
 
@@ -149,7 +153,7 @@ class PointCosts(ComputedCosts):
     ) -> None:
         if not (callable(metric) or metric in METRICS):
             raise ValueError(f"metric must be one of {METRICS}, or callable; got {metric!r}")
-        rows, cols = _points(X, "X"), _points(Y, "Y")
+        rows, cols = checked_points(X, "X"), checked_points(Y, "Y")
         if array_module(rows) is not array_module(cols):
             raise ValueError("X and Y must be on one device; one is on the host, one on a GPU")
         if rows.shape[1] != cols.shape[1]:
@@ -159,10 +163,13 @@ class PointCosts(ComputedCosts):
             )
         if callable(metric) and array_module(rows) is not np:
             raise ValueError("a callable metric needs points on the host")
-        numbers = _Numbers.of(rows, cols)
+        numbers = Magnitudes.of(rows, cols)
         if metric == "cosine":
-            rows, cols = _directions(rows, "X"), _directions(cols, "Y")
-        sums = [_offsets(row_offset, rows, "row_offset"), _offsets(col_offset, cols, "col_offset")]
+            rows, cols = directions(rows, "X"), directions(cols, "Y")
+        sums = [
+            checked_offsets(row_offset, rows, "row_offset"),
+            checked_offsets(col_offset, cols, "col_offset"),
+        ]
         if sums[0] is not None or sums[1] is not None:
             sides = rows, cols
             xp = array_module(rows)
@@ -369,7 +376,7 @@ class PointCosts(ComputedCosts):
     @property
     def power(self) -> int:
         exponent = self._numbers.exponent
-        degree = _DEGREES.get(self.metric, 0)
+        degree = DEGREES.get(self.metric, 0)
         power = degree * exponent
         if abs(exponent) <= MODERATE or power < LEAST_POWER or not degree:
             return 0
@@ -378,7 +385,7 @@ class PointCosts(ComputedCosts):
     def _are_divided_exactly(self, power: int) -> bool:
         """Whether coordinates and offsets lose no digit if costs are divided by 2**power."""
         p = self._points
-        exponent = power // _DEGREES[self.metric]
+        exponent = power // DEGREES[self.metric]
         sides = [(p.rows, exponent), (p.cols, exponent)]
         if p.row_offset is not None:
             sides += [(p.row_offset, power), (p.col_offset, power)]
@@ -388,7 +395,7 @@ class PointCosts(ComputedCosts):
 
     def divided(self, power: int) -> Costs:
         """As of all costs. If the points are divided exactly, the result is made of points."""
-        degree = _DEGREES.get(self.metric, 0)
+        degree = DEGREES.get(self.metric, 0)
         if not degree or power % degree or not self._are_divided_exactly(power):
             return super().divided(power)
         p, exponent, xp = self._points, power // degree, self.xp
@@ -399,8 +406,8 @@ class PointCosts(ComputedCosts):
         points = p._replace(rows=rows, cols=cols, row_offset=sums[0], col_offset=sums[1])
         numbers = self._numbers.divided(exponent)
         costs = type(self).__new__(type(self))
-        rounding = _rounding_of(self.metric, points, numbers.step)
-        costs._hold(self.metric, points, _extent_of(points), rounding, numbers)
+        rounding = rounding_of(self.metric, points, numbers.step)
+        costs._hold(self.metric, points, extent_of_points(points), rounding, numbers)
         return costs
 
     def of_pairs(self, indptr: Any, indices: Any, weights: Any) -> Any:
@@ -412,7 +419,7 @@ class PointCosts(ComputedCosts):
     # -- inside ----------------------------------------------------------------------------------
 
     def _hold(
-        self, metric: Any, points: Points, extent: Extent, rounding: Rounding, numbers: _Numbers
+        self, metric: Any, points: Points, extent: Extent, rounding: Rounding, numbers: Magnitudes
     ) -> None:
         self.metric, self._points, self.rounding = metric, points, rounding
         self.low, self.high, self.largest = extent
@@ -421,7 +428,7 @@ class PointCosts(ComputedCosts):
     def _with(self, points: Points) -> PointCosts:
         """Costs of the same metric for other points or offsets, which have passed the checks."""
         costs = type(self).__new__(type(self))
-        added = Rounding(self.rounding.share, self.rounding.pair, _added(points))
+        added = Rounding(self.rounding.share, self.rounding.pair, added_by_offsets(points))
         costs._hold(self.metric, points, self._extent_of(points), added, self._numbers)
         return costs
 
@@ -447,197 +454,11 @@ class PointCosts(ComputedCosts):
 
     def _extent_of(self, points: Points) -> Extent:
         """Bounds of the costs of these points."""
-        return _extent_of(points)
+        return extent_of_points(points)
 
     def _rounding_of(self, metric: Any, points: Points, step: float) -> Rounding:
         """How far the costs of these points may be from the exact ones."""
-        return _rounding_of(metric, points, step)
+        return rounding_of(metric, points, step)
 
     def _room_for_matrix(self, what: str) -> Any:
         return super()._room_for_matrix("the matrix of the distances (backend='cpu' needs none)")
-
-
-_DEGREES = {"sqeuclidean": 2, "euclidean": 1, "cityblock": 1, "chebyshev": 1}
-"""By which power of a factor costs grow if all coordinates are multiplied by it."""
-
-
-class _Numbers(NamedTuple):
-    """What is known of the magnitudes of all coordinates.
-
-    Attributes
-    ----------
-    exponent : int
-        The power of 2 above the largest magnitude.
-    step : float
-        A number of which all coordinates are multiples; inf if all are 0.
-    """
-
-    exponent: int
-    step: float
-
-    @classmethod
-    def of(cls, *sides: Any) -> _Numbers:
-        largest = max(float(abs(side).max()) if side.size else 0.0 for side in sides)
-        return cls(math.frexp(largest)[1], min(map(_least_step, sides)))
-
-    @property
-    def may_lose_squares(self) -> bool:
-        """Whether a distance that is not 0 may be so small or so large that it must be scaled."""
-        return self.step <= LEAST_ROOT or self.exponent > EXTREME
-
-    def divided(self, exponent: int) -> _Numbers:
-        step = self.step if math.isinf(self.step) else math.ldexp(self.step, -exponent)
-        return _Numbers(self.exponent - exponent, step)
-
-
-# -- what is given ---------------------------------------------------------------------------------
-
-
-def _points(source: Any, name: str) -> Any:
-    """The points as a contiguous float64 array, checked."""
-    given = source_of(source) if is_tensor(source) else source
-    if isinstance(given, tuple) and is_tensor(source):
-        raise TypeError(f"{name} must be a dense tensor")
-    values = as_array(given, name)
-    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be real numbers of up to 64 bits; got dtype {values.dtype}")
-    if values.ndim != 2:
-        raise ValueError(
-            f"{name} must have 2 dimensions, points and coordinates; got {values.ndim}"
-        )
-    if not 1 <= values.shape[1] <= MOST_COORDINATES:
-        raise ValueError(
-            f"{name} must have 1 to {MOST_COORDINATES} coordinates; got {values.shape[1]}"
-        )
-    if values.shape[0] >= 2**31 - 1:
-        raise ValueError(f"{name} must have fewer than 2**31 - 1 points; got {values.shape[0]}")
-    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
-        largest = max(abs(int(values.min())), abs(int(values.max())))
-        if largest > EXACT:
-            raise ValueError(f"{name} holds the integer {largest}, beyond 2**53: pass floats")
-    xp = array_module(values)
-    points = xp.array(values, np.float64, order="C")  # the caller's may change afterwards
-    for tile in row_tiles(points):
-        stray = first_true((~xp.isfinite(points[tile])).ravel())
-        if stray is not None:
-            row, col = divmod(stray, points.shape[1])
-            what = "NaN" if bool(points[tile][row, col] != points[tile][row, col]) else "inf"
-            raise ValueError(f"{name} holds {what}, first at row {tile.start + row}, column {col}")
-    return points
-
-
-def _offsets(source: Any, points: Any, name: str) -> Any:
-    """The offsets of a side as float64, checked; None without."""
-    if source is None:
-        return None
-    values = as_array(source_of(source) if is_tensor(source) else source, name)
-    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be real numbers of up to 64 bits; got dtype {values.dtype}")
-    if values.shape != points.shape[:1]:
-        raise ValueError(
-            f"{name} must be {points.shape[0]} numbers, one for each point; "
-            f"got the shape {values.shape}"
-        )
-    xp = array_module(points)
-    values = array_of(xp, values)
-    given, values = values, xp.array(values, np.float64)
-    stray = first_true(~xp.isfinite(values))
-    if stray is not None:
-        raise ValueError(f"{name}[{stray}] is {float(values[stray])}, not finite")
-    if given.dtype.kind in "iu" and values.size and float(abs(values).max()) > EXACT:
-        raise ValueError(f"{name} holds an integer beyond 2**53: pass floats")
-    return values
-
-
-def _directions(points: Any, name: str) -> Any:
-    """The points divided by their norms. A power of 2 is taken out first, so nothing overflows."""
-    xp = array_module(points)
-    largest = abs(points).max(axis=1) if points.shape[0] else xp.zeros(0)
-    stray = first_true(largest == 0)
-    if stray is not None:
-        raise ValueError(f"{name}[{stray}] has length 0, so it has no cosine")
-    _, exponents = xp.frexp(largest)
-    scaled = xp.ldexp(points, -exponents[:, None])
-    scaled /= xp.sqrt((scaled * scaled).sum(axis=1))[:, None]
-    return xp.ascontiguousarray(scaled)
-
-
-# -- what is known of the costs --------------------------------------------------------------------
-
-
-def _least_step(points: Any) -> float:
-    """A number of which all coordinates are multiples, if it is not below the least float."""
-    least = math.inf
-    for tile in row_tiles(points):
-        sizes = abs(points[tile])
-        sizes = sizes[sizes > 0]
-        least = min(least, float(sizes.min()) if sizes.size else math.inf)
-    return least if math.isinf(least) else math.ulp(least)
-
-
-def _added(points: Points) -> float:
-    """The sum of the magnitudes of all offsets."""
-    return sum(
-        float(abs(part).sum())
-        for part in (points.row_offset, points.col_offset)
-        if part is not None and part.size
-    )
-
-
-def _rounding_of(metric: str, points: Points, step: float) -> Rounding:
-    """How far computed costs may be from the exact ones; docs/algorithms/correctness.md proves it.
-
-    `step` is a number of which all given coordinates are multiples.
-    """
-    d = points.rows.shape[1]
-    share = (d + 6 if points.row_offset is not None else d + 3) * UNIT
-    if metric == "cosine":
-        return Rounding(share, 5 * (d + 8) * UNIT, _added(points))
-    pair = 0.0
-    if step < SAFE_STEP and metric == "sqeuclidean":
-        pair = (d + 2) * 2.0**-1074
-    elif step < NORMAL and metric == "euclidean":
-        pair = 2.0**-1074  # of a root that is subnormal
-    return Rounding(share, pair, _added(points))
-
-
-def _extent_of(points: Points) -> Extent:
-    """Bounds of the computed costs, from the boxes of both sides, by steps that are monotone."""
-    X, Y, metric, is_half, sign, row_offset, col_offset = points
-    if not (X.shape[0] and Y.shape[0]):
-        return Extent(0.0, 0.0, 0.0)
-    (low_x, high_x), (low_y, high_y) = (
-        (array_of(np, part.min(axis=0)), array_of(np, part.max(axis=0))) for part in (X, Y)
-    )
-    with np.errstate(over="ignore"):
-        near = np.maximum(np.maximum(low_x - high_y, low_y - high_x), 0.0)
-        far = np.maximum(high_x - low_y, high_y - low_x)
-        ends = [_accumulated(metric, steps) * (0.5 if is_half else 1.0) for steps in (near, far)]
-    if row_offset is not None:
-        ends = [
-            end + (getattr(row_offset, which)().item() + getattr(col_offset, which)().item())
-            for end, which in zip(ends, ("min", "max"))
-        ]
-    low, high = ends if sign > 0 else (-ends[1], -ends[0])
-    return Extent(low, high, max(abs(low), abs(high)))
-
-
-def _accumulated(metric: str, steps: np.ndarray) -> float:
-    """The distance with these differences, by the same steps as each cost."""
-    if metric == "chebyshev":
-        return float(steps.max())
-    if metric == "cityblock":
-        return float(np.add.accumulate(steps)[-1])
-    total = float(np.add.accumulate(steps * steps)[-1])
-    if metric != "euclidean":
-        return total
-    root = math.sqrt(total)
-    if root <= LEAST_ROOT:
-        return min(_root_of(steps, SCALE), LEAST_ROOT)
-    return max(_root_of(steps, 1 / SCALE), LARGEST_ROOT) if root >= LARGEST_ROOT else root
-
-
-def _root_of(steps: np.ndarray, scale: float) -> float:
-    """The root of the sum of squares, computed of multiples."""
-    scaled = steps * scale
-    return math.sqrt(float(np.add.accumulate(scaled * scaled)[-1])) / scale
