@@ -33,36 +33,12 @@ A violation is moved into the row if that is matched, else into the column. So r
 more than two prices for each pair. Nothing here is rounded but e_ij, which is rounded up, and at
 the end bound and gap, both outward: they are true as numbers.
 
-What is accepted as optimal. Integers, with integral limits: the best sum is an integer, so B is
-rounded up to one, and the gap must be 0. Otherwise it must not exceed an allowance,
-
-    ULPS * 2**-52 * (pairs) * max(M, min(D, 4 (pairs + 1) M)),
-
-where D is the largest dual of a matched vertex, and M the largest cost or limit of the pairs. No
-cost of another pair counts, not even of one that duals make tight, and no dual beyond what these
-costs can need. The certificate has the allowance. All duals together may be lowered by no more
-either, for integers not at all: duals that prove something only after a repair are not what the
-result says they are.
-
-Costs that are computed are rounded. With `share`, `pair` and `added` of their `rounding`, a
-computed cost c with offsets r and s is within share (|c| + |r| + |s|) + pair of the exact one. Then
-the bound is moved outward by
-
-    share (2 P + gap + 2 n L + 8 added) + 2 n pair,
-
-for the sum P of the magnitudes of the pairs' costs, the largest limit L, and n vertices of the
-smaller side (docs/algorithms/correctness.md, theorem 5), and the allowance grows by as much. So
-bound and gap hold for the exact costs.
-
-What is accepted as the gap that a result claims. Of floats it is a rounded sum of costs, duals and
-limits, so it may be off by the allowance, or by ULPS * 2**-52 times their magnitudes: a run that
-was stopped may have duals, and no pair.
+`gpumatch.certificates.gaps` states which gaps are accepted as optimal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,27 +61,19 @@ from gpumatch.certificates.base import (
     marks_of,
     python_number,
 )
-from gpumatch.certificates.boxes import near_pairs
+from gpumatch.certificates.gaps import OUTWARD, Proof, allowance_of, blur_of, check_objective
+from gpumatch.certificates.limits import bars_of, left_out, limits_in_use, limits_of
+from gpumatch.certificates.pairs import TurnedPairs
 from gpumatch.certificates.slacks import (
-    LEAST,
     Prices,
-    at_least,
-    at_most,
     most,
     nearest,
     sum_in_units,
     units_of,
 )
 from gpumatch.costs import Costs, as_costs
-from gpumatch.numeric.arrays import any_true, array_module, array_of, first_true
+from gpumatch.numeric.arrays import any_true, array_of, first_true
 
-ULPS = 16  # allowed for each pair, of the largest number in use
-LARGE = 2**62  # no integer cost or limit is beyond, so that int64 holds their difference
-ROUNDED = 4  # ulps of the magnitudes of the pairs' costs, by which a float objective may be off
-BLUR = 2.0**-20  # of the rounding of computed costs: what its own roundings and products may add
-OUTWARD = 1 + 2.0**-50  # for the gap is rounded up where it has that, too
-MANY = 2**22  # pairs from which those of points are left out by boxes
-IN_BOXES = 6  # coordinates up to which boxes leave out enough
 CARDINALITIES = ("full", "maximum", "any")
 
 
@@ -199,6 +167,7 @@ class _Claim:
         self.has_float_duals = "f" in (self.row_dual.dtype.kind, self.col_dual.dtype.kind)
         self.limits = limits_of(result.cost_limit, costs, self.sign)
         self.bars = bars_of(self.limits, costs.is_integer)
+        self.pairs = TurnedPairs(costs, self.sign, self.bars if self.is_largest else None)
         if self.is_free and has_limit and any_true(~(abs(self.limits) < math.inf)):
             raise CertificateError("the limits must be finite")
         self.is_whole = costs.is_integer and (
@@ -230,8 +199,7 @@ class _Claim:
         rows, cols = self.rows, self.cols
         stray = first_true(~self.costs.allows(rows, cols))
         if stray is None:
-            paid = self._wide(self.costs.at(rows, cols))
-            self.paid = paid * self.sign
+            self.paid = self.pairs.at(rows, cols)
             if self.is_largest and self.bars is not None:
                 stray = first_true(self.paid > self.bars[rows])
         if stray is not None:
@@ -241,9 +209,8 @@ class _Claim:
             )
         self.objective = python_number("the objective", self.result.objective)
         self.cost = sum_in_units(self.paid)
-        check_objective(
-            self.objective, self.cost * self.sign, self.is_whole, lambda: sum_in_units(abs(paid))
-        )
+        total, paid = self.cost * self.sign, self.paid
+        check_objective(self.objective, total, self.is_whole, lambda: sum_in_units(abs(paid)))
 
     def check_size(self, optimal: bool) -> bool:
         """Point 3, except for the pairs that a cover must touch; whether it holds."""
@@ -301,7 +268,8 @@ class _Claim:
         """Make the prices fair; whether every allowed pair touches the cover."""
         self.edges, is_covered = 0, True
         is_matched = array_of(np, self.row_to_col) >= 0
-        tiles = self._near_tiles() if self._has_boxes else self._tiles()
+        has_boxes = self.pairs.have_boxes and (not self.is_largest or self.bars is not None)
+        tiles = self.pairs.near_tiles(*self.prices.above) if has_boxes else self.pairs.tiles()
         for rows, cols, costs, allowed in tiles:
             self.edges += costs.size if allowed is None else count_of(allowed)
             if self.is_largest:
@@ -323,7 +291,7 @@ class _Claim:
             if optimal:
                 self._check_left_out(rows, cols, costs, allowed)
             self._lower(is_matched, *self.prices.below(rows, cols, costs, allowed))
-        if self._has_boxes and not self.is_largest:
+        if has_boxes and not self.is_largest:
             self.edges = self.costs.nnz
             if optimal:
                 self._check_left_out_by_boxes()
@@ -346,10 +314,8 @@ class _Claim:
         if self.base is None:
             return
         rows, cols = ((mates < 0).nonzero()[0] for mates in (self.row_to_col, self.col_to_row))
-        for own, others in near_pairs(
-            *self._points_of(rows, cols), self.bars[rows], np.zeros(cols.size)
-        ):
-            costs = self._wide(self.costs.at(rows[own], cols[others])) * self.sign
+        near = self.pairs.near(rows, cols, self.bars[rows], np.zeros(cols.size))
+        for own, others, costs in near:
             stray = first_true(costs <= self.bars[rows[own]])
             if stray is not None:
                 raise CertificateError(left_out(int(rows[own[stray]]), int(cols[others[stray]])))
@@ -448,184 +414,3 @@ class _Claim:
             f"the objective is {self.objective}, but the duals prove {proof.bound}: the gap is "
             f"{proof.gap}"
         )
-
-    # -- costs -----------------------------------------------------------------------------------
-
-    def _wide(self, values: Any) -> Any:
-        """Costs as int64, or as float64."""
-        return values.astype(np.int64 if self.costs.is_integer else np.float64, copy=False)
-
-    def _tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Rows, columns and costs of all pairs, and marks of the allowed ones; None if all are.
-
-        They come a tile at a time, in arrays that broadcast.
-        """
-        for tile in self.costs.tiles():
-            rows, cols, costs = self.costs.tile(tile)
-            costs = self._wide(costs)
-            if self.sign < 0:
-                costs = -costs
-            allowed = None if self.costs.is_finite else costs < math.inf
-            if self.is_largest and self.bars is not None:
-                within = costs <= self.bars[rows]
-                allowed = within if allowed is None else allowed & within
-            yield rows, cols, costs, allowed
-
-    @property
-    def _has_boxes(self) -> bool:
-        """Whether the costs are distances of so many points that boxes leave out most pairs."""
-        costs, points = self.costs, self.costs.points
-        if points is None or costs.on_device or costs.nnz < MANY:
-            return False
-        is_bounded = not self.is_largest or self.bars is not None
-        return is_bounded and points.rows.shape[1] <= IN_BOXES
-
-    def _near_tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Do as `_tiles` does for all pairs that may cost no more than their prices.
-
-        For "maximum", they are all pairs that are allowed.
-        """
-        prices = self.prices.above
-        if self.is_largest:
-            prices = self.bars, np.zeros(self.costs.shape[1])
-        every = (np.arange(length) for length in self.costs.shape)
-        for rows, cols in near_pairs(*self._points_of(*every), *prices):
-            costs = self._wide(self.costs.at(rows, cols)) * self.sign
-            yield rows, cols, costs, costs <= self.bars[rows] if self.is_largest else None
-
-    def _points_of(self, rows: Any, cols: Any) -> tuple[Any, float]:
-        """Some of the points, whose costs are to be minimised, and the rounding of these."""
-        p: Any = self.costs.points
-        sums = (None, None) if p.row_offset is None else (p.row_offset[rows], p.col_offset[cols])
-        p = p._replace(rows=p.rows[rows], cols=p.cols[cols], sign=p.sign * self.sign)
-        return p._replace(row_offset=sums[0], col_offset=sums[1]), self.costs.rounding.pair
-
-
-# -- what divided assignments are judged by too ----------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Proof:
-    """How good an assignment is at least: the bound as the caller's costs have it, and the gap."""
-
-    bound: float
-    gap: float
-
-    @classmethod
-    def of(cls, cost: int, bound: int | None, sign: int, is_whole: bool) -> Proof:
-        """From the cost and the bound in units, both to be minimised; None: nothing is proven."""
-        if bound is None:
-            return cls(-math.inf * sign, math.inf)
-        if is_whole:
-            whole = -(-bound >> LEAST)
-            return cls(whole * sign, (cost >> LEAST) - whole)
-        return cls(at_most(bound) * sign + 0.0, at_least(cost - bound))  # no -0.0
-
-    def check_gap(
-        self, claimed: Any, allowance: float, optimal: bool, summed: Callable[[], int]
-    ) -> None:
-        """Check the gap that a result claims, a sum of numbers with these magnitudes, in units."""
-        claimed = python_number("the gap", claimed)
-        if claimed == math.inf and (not optimal or self.gap == math.inf):
-            return
-        if claimed >= 0:
-            off = abs(claimed - self.gap)
-            if off <= allowance or off <= nearest(ULPS * summed() >> 52):
-                return
-        raise CertificateError(f"the gap is {claimed}, but the duals leave {self.gap}")
-
-
-def left_out(row: int, col: int) -> str:
-    """What is wrong if this pair is not made."""
-    return (
-        f"row {row} and column {col} are unmatched, but their pair is within the limit: pairs that "
-        "cost more are left out, no others"
-    )
-
-
-def limits_in_use(base: Any, row_to_col: Any, row_price: Any, lowered: list[Any]) -> Any:
-    """The limits of rows that are matched, or have a price, which is theirs less a cost."""
-    is_used = (row_to_col >= 0) | (row_price != 0)
-    return base[is_used | (array_of(array_module(base), lowered[0]) > 0)]
-
-
-def blur_of(rounding: Any, n: int, paid: float, limit: float, gap: float) -> float:
-    """By how much the rounding of computed costs may enlarge a gap, rounded up."""
-    share, pair, added = rounding
-    if not (share or pair):
-        return 0.0
-    terms = (2, paid), (1, max(gap, 0.0)), (2 * n, limit), (8, added)
-    total = sum(share * count * term for count, term in terms) + 2 * n * pair  # no sum overflows
-    return total * (1 + BLUR)
-
-
-def allowance_of(size: int, largest: float, dual: float) -> float:
-    """The gap up to which an assignment of floats is accepted as optimal."""
-    scale = max(largest, min(dual, 4.0 * (size + 1) * largest))
-    return ULPS * math.ulp(1.0) * size * float(scale)
-
-
-def check_objective(
-    claimed: float, total: int, is_whole: bool, magnitudes: Callable[[], int]
-) -> None:
-    """Check that an objective is the pairs' total, which is in units, as are their magnitudes.
-
-    Only a float may be rounded, and only if there are such numbers that it must be.
-    """
-    if not math.isinf(claimed):
-        off = abs(units_of(claimed) - total)
-        if not off:
-            return
-        if isinstance(claimed, float):
-            whole = magnitudes()
-            is_exact = is_whole and whole <= units_of(2**53)
-            if not is_exact and off <= ROUNDED * whole >> 52:
-                return
-    shown = total >> LEAST if is_whole else nearest(total)
-    raise CertificateError(f"the pairs cost {shown} in all, but the objective is {claimed}")
-
-
-def limits_of(cost_limit: Any, costs: Costs, sign: int) -> Any:
-    """The limit of each row, turned, as an array where the costs are; None without a limit.
-
-    For integer costs it is int64 if it can be, so that nothing is rounded when costs are compared
-    with it.
-    """
-    if cost_limit is None:
-        return None
-    xp, nrows = costs.xp, costs.shape[0]
-    if getattr(cost_limit, "shape", ()) == () and not isinstance(cost_limit, (list, tuple)):
-        given = cost_limit[()] if hasattr(cost_limit, "shape") else cost_limit
-        given = given.item() if hasattr(given, "get") else given  # of a device
-        cost_limit = xp.full(nrows, python_number("the limit", given))
-    limits = array_of(xp, cost_limit)
-    if limits.shape != (nrows,) or limits.dtype.kind not in "biuf":
-        raise CertificateError(
-            f"the limits of the rows must be {nrows} numbers; "
-            f"got {limits.dtype} of shape {limits.shape}"
-        )
-    if limits.dtype.kind == "f":
-        limits = limits.astype(np.float64, copy=False)
-        if any_true(limits != limits):
-            raise CertificateError("the limits of the rows must be numbers; one is NaN")
-        is_integral = (limits == xp.rint(limits)) & (abs(limits) < LARGE)
-        if not costs.is_integer or any_true(~is_integral):
-            return limits * sign
-    elif most(limits) > LARGE:
-        raise CertificateError(f"the limits of the rows must be at most 2**62; got {most(limits)}")
-    return limits.astype(np.int64) * sign
-
-
-def bars_of(limits: Any, is_integer: bool) -> Any:
-    """The greatest costs, int64 or float64, that are not above the limits; None without."""
-    if limits is None:
-        return None
-    xp = array_module(limits)
-    if is_integer and limits.dtype.kind == "f":
-        return xp.clip(xp.floor(limits), -LARGE, LARGE).astype(np.int64)
-    if not is_integer and limits.dtype.kind != "f":
-        rounded = limits.astype(np.float64)
-        return xp.where(
-            rounded.astype(np.int64) > limits, xp.nextafter(rounded, -math.inf), rounded
-        )
-    return limits

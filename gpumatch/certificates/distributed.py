@@ -9,25 +9,13 @@ bits, and sums. A rank that finds a fault raises, and the communicator lets all 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.certificates.assignment import (
-    CARDINALITIES,
-    OUTWARD,
-    AssignmentCertificate,
-    Proof,
-    allowance_of,
-    bars_of,
-    blur_of,
-    check_objective,
-    left_out,
-    limits_in_use,
-    limits_of,
-)
+from gpumatch.certificates.assignment import CARDINALITIES, AssignmentCertificate
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
@@ -42,6 +30,9 @@ from gpumatch.certificates.base import (
     first_pair,
     python_number,
 )
+from gpumatch.certificates.gaps import OUTWARD, Proof, allowance_of, blur_of, check_objective
+from gpumatch.certificates.limits import bars_of, left_out, limits_in_use, limits_of
+from gpumatch.certificates.pairs import TurnedPairs
 from gpumatch.certificates.slacks import (
     Prices,
     as_floats_up,
@@ -236,6 +227,7 @@ class _Claim:
         )
         self.limits = limits_of(limit, costs, self.sign)
         self.bars = bars_of(self.limits, costs.is_integer)
+        self.pairs = TurnedPairs(costs, self.sign, self.bars if self.is_largest else None)
         is_whole = costs.is_integer and (
             not (self.is_free and self.has_limit) or self.limits.dtype.kind == "i"
         )
@@ -287,7 +279,7 @@ class _Claim:
         rows, cols = array_of(xp, self.rows), array_of(xp, cols)
         stray = first_true(~self.costs.allows(rows, cols))
         if stray is None:
-            paid = self._wide(self.costs.at(rows, cols)) * self.sign
+            paid = self.pairs.at(rows, cols)
             self.paid = array_of(np, paid)
             if self.is_largest and self.bars is not None:
                 stray = first_true(paid > self.bars[rows])
@@ -362,7 +354,7 @@ class _Claim:
         is_matched = self.row_to_col >= 0
         free_rows, free_cols = array_of(xp, ~is_matched), array_of(xp, self.col_to_row < 0)
         edges, is_covered = 0, True
-        for rows, cols, costs, allowed in self._tiles():
+        for rows, cols, costs, allowed in self.pairs.tiles():
             edges += costs.size if allowed is None else count_of(allowed)
             if self.is_largest:
                 of_row, of_col = in_rows[rows], in_cols[cols]
@@ -483,25 +475,3 @@ class _Claim:
                 + f", by {amount}"
             )
         self.world.total(0)
-
-    # -- costs -----------------------------------------------------------------------------------
-
-    def _wide(self, values: Any) -> Any:
-        """Costs as int64, or as float64."""
-        return values.astype(np.int64 if self.costs.is_integer else np.float64, copy=False)
-
-    def _tiles(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Rows, columns and costs of this rank's pairs, and marks of the allowed; None if all are.
-
-        They come a tile at a time, in arrays that broadcast.
-        """
-        for tile in self.costs.tiles():
-            rows, cols, costs = self.costs.tile(tile)
-            costs = self._wide(costs)
-            if self.sign < 0:
-                costs = -costs
-            allowed = None if self.costs.is_finite else costs < math.inf
-            if self.is_largest and self.bars is not None:
-                within = costs <= self.bars[rows]
-                allowed = within if allowed is None else allowed & within
-            yield rows, cols, costs, allowed

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.certificates import assignment as checker
 from gpumatch.certificates import boxes
+from gpumatch.certificates import pairs as checked_pairs
 from gpumatch.certificates.boxes import near_pairs
 from gpumatch.costs import PointCosts
 from tests.certificates.claimed import changed
@@ -20,7 +20,7 @@ METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 
 @pytest.fixture(autouse=True)
 def _is_small(monkeypatch):
-    monkeypatch.setattr(checker, "MANY", -1)
+    monkeypatch.setattr(checked_pairs, "MANY", -1)
     monkeypatch.setattr(boxes, "LEAF", 3)
     monkeypatch.setattr(boxes, "TOGETHER", 50)
     monkeypatch.setattr(boxes, "WAITING", 60)
@@ -116,7 +116,7 @@ def test_the_certificate_is_that_of_all_pairs(wish, shape, monkeypatch):
     costs = PointCosts(*clouds("normal", shape, 2))
     a = gm.assign(costs, backend="cpu", **WISHES[wish])
     found = gm.verify(costs, a)
-    monkeypatch.setattr(checker, "MANY", np.inf)
+    monkeypatch.setattr(checked_pairs, "MANY", np.inf)
     assert found == gm.verify(costs, a)
 
 
@@ -186,7 +186,7 @@ def wrong_results():
 @pytest.mark.parametrize("are_boxes", [True, False], ids=["boxes", "tiles"])
 def test_wrong_results_are_refused(are_boxes, monkeypatch):
     if not are_boxes:
-        monkeypatch.setattr(checker, "MANY", np.inf)
+        monkeypatch.setattr(checked_pairs, "MANY", np.inf)
     for _, costs, result, message in wrong_results():
         with pytest.raises(gm.CertificateError, match=message):
             gm.verify(costs, result)
@@ -196,6 +196,6 @@ def test_a_pair_that_is_left_out_is_found_by_itself(monkeypatch):
     """Even if the duals prove nothing of it."""
     costs, a = solved(cost_limit=0.05)
     cut = without(a, int(a.row_ind[a.pair_costs.argmin()]))
-    monkeypatch.setattr(checker._Claim, "_near_tiles", lambda self: iter(()))
+    monkeypatch.setattr(checked_pairs.TurnedPairs, "near_tiles", lambda *_: iter(()))
     with pytest.raises(gm.CertificateError, match="are unmatched, but their pair is within"):
         gm.verify(costs, cut)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpumatch.certificates.assignment import allowance_of as allowance_of_the_checker
+from gpumatch.certificates.gaps import allowance_of as allowance_of_the_checker
 from gpumatch.numeric.exact_sums import times
 from gpumatch.numeric.gaps import FINE, allowance_of, check_duals, proof_of
 

@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 
 import gpumatch as gm
-from gpumatch.certificates import assignment as checker
 from gpumatch.certificates import boxes
+from gpumatch.certificates import pairs as checked_pairs
 from gpumatch.costs import called
 from gpumatch.costs import points as points_module
 from gpumatch.cpu.assignment.points import tuning as tunings
@@ -205,7 +205,7 @@ def _led_everywhere(trial: Trial) -> Iterator[None]:
             )
         changes: list[tuple[Any, str, Any]] = []
         if trial.chance(0.5):
-            changes += [(checker, "MANY", -1), (boxes, "LEAF", trial.integer(1, 4))]
+            changes += [(checked_pairs, "MANY", -1), (boxes, "LEAF", trial.integer(1, 4))]
         if trial.chance(0.5):
             changes += [(points_module, "FEW", -1)]
         if trial.chance(0.5):

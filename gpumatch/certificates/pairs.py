@@ -1,0 +1,88 @@
+"""The pairs that a checker of assignments looks at, with costs that are to be minimised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpumatch.certificates.boxes import near_pairs
+from gpumatch.costs import Costs
+
+__all__ = ["Tile", "TurnedPairs"]
+
+MANY = 2**22  # pairs from which those of points are left out by boxes
+IN_BOXES = 6  # coordinates up to which boxes leave out enough
+
+Tile = tuple[Any, Any, Any, Any]
+"""Rows, columns and costs of pairs, and marks of the allowed ones: None if all are allowed."""
+
+
+class TurnedPairs:
+    """All pairs of rows and columns.
+
+    Parameters
+    ----------
+    costs : Costs
+        The caller's costs.
+    sign : int
+        1, or -1 if they are to be maximised. The costs of pairs are multiplied by it.
+    bars : array, optional
+        The greatest costs of each row at which a pair is allowed, multiplied by `sign`, too.
+    """
+
+    def __init__(self, costs: Costs, sign: int, bars: Any = None) -> None:
+        self.costs, self.sign, self.bars = costs, sign, bars
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        """The costs of some pairs, as int64 or float64."""
+        return self._turned(self.costs.at(rows, cols))
+
+    def tiles(self) -> Iterator[Tile]:
+        """Yield all pairs, a tile at a time, in arrays that broadcast."""
+        for tile in self.costs.tiles():
+            rows, cols, costs = self.costs.tile(tile)
+            costs = self._turned(costs)
+            allowed = None if self.costs.is_finite else costs < math.inf
+            if self.bars is not None:
+                within = costs <= self.bars[rows]
+                allowed = within if allowed is None else allowed & within
+            yield rows, cols, costs, allowed
+
+    def _turned(self, costs: Any) -> Any:
+        costs = costs.astype(np.int64 if self.costs.is_integer else np.float64, copy=False)
+        return -costs if self.sign < 0 else costs
+
+    # -- of points -------------------------------------------------------------------------------
+
+    @property
+    def have_boxes(self) -> bool:
+        """True if the costs are distances of so many points that boxes leave out most pairs."""
+        costs, points = self.costs, self.costs.points
+        if points is None or costs.on_device or costs.nnz < MANY:
+            return False
+        return bool(points.rows.shape[1] <= IN_BOXES)
+
+    def near_tiles(self, row_price: Any, col_price: Any) -> Iterator[Tile]:
+        """Yield all pairs that may cost no more than their prices, or all allowed with bars."""
+        every_row, every_col = (np.arange(length) for length in self.costs.shape)
+        if self.bars is not None:
+            row_price, col_price = self.bars, np.zeros(every_col.size)
+        for rows, cols, costs in self.near(every_row, every_col, row_price, col_price):
+            yield rows, cols, costs, None if self.bars is None else costs <= self.bars[rows]
+
+    def near(
+        self, rows: Any, cols: Any, row_price: Any, col_price: Any
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield the pairs of some rows and columns that may cost no more than their prices.
+
+        They come as places in ``rows``, places in ``cols``, and costs.
+        """
+        p: Any = self.costs.points
+        sums = (None, None) if p.row_offset is None else (p.row_offset[rows], p.col_offset[cols])
+        p = p._replace(rows=p.rows[rows], cols=p.cols[cols], sign=p.sign * self.sign)
+        p = p._replace(row_offset=sums[0], col_offset=sums[1])
+        for own, others in near_pairs(p, self.costs.rounding.pair, row_price, col_price):
+            yield own, others, self.at(rows[own], cols[others])
