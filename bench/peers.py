@@ -56,7 +56,7 @@ class Peer:
 
     @property
     def installed(self) -> bool:
-        return importlib.util.find_spec(self.name) is not None
+        return is_installed(self.name)
 
     def measure(self, problem: Any, limits: Limits) -> Result:
         return in_process(PEERS[self.name], problem.matrix, limits)
@@ -119,6 +119,16 @@ def timed(call: Callable[[], int]) -> Sample:
     begin = time.perf_counter()
     size = call()
     return Sample(time.perf_counter() - begin, size)
+
+
+def self_timed(call: Callable[[], Sample]) -> Sample:
+    """One run of a call that times itself."""
+    return call()
+
+
+def is_installed(module: str) -> bool:
+    """True if Python finds the module of a peer."""
+    return importlib.util.find_spec(module) is not None
 
 
 def in_process(

@@ -16,7 +16,6 @@ where the code wants it to the assignment. A result also holds:
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
 import os
@@ -35,7 +34,7 @@ import numpy as np
 import gpumatch as gm
 from bench.costs import Matrices, stack
 from bench.harness import Limits, Overrun, Result, Sample, repeat
-from bench.peers import in_process
+from bench.peers import in_process, is_installed, self_timed
 from gpumatch.dispatch.registry import BackendName
 
 _LOADING = 60.0  # seconds a program has to start and read the costs
@@ -181,11 +180,11 @@ class SolverPeer:
 
     @property
     def installed(self) -> bool:
-        return importlib.util.find_spec(_MODULES[self.name]) is not None
+        return is_installed(_MODULES[self.name])
 
     def measure(self, problem: Matrices, limits: Limits) -> Result:
         given = self.name, problem.file, problem.maximize
-        return in_process(_calls, given, once_each(limits, len(problem.on("cpu"))), _sample)
+        return in_process(_calls, given, once_each(limits, len(problem.on("cpu"))), self_timed)
 
 
 def _calls(given: tuple[str, Path, bool]) -> Callable[[], Sample]:
@@ -204,10 +203,6 @@ def _calls(given: tuple[str, Path, bool]) -> Callable[[], Sample]:
         return Sample(seconds, len(cols), more=sums.add(number, _cost(matrices[number], cols)))
 
     return call
-
-
-def _sample(call: Callable[[], Sample]) -> Sample:
-    return call()
 
 
 def _cost(matrix: np.ndarray, cols: np.ndarray) -> float:

@@ -6,7 +6,9 @@ says "≥".
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -42,6 +44,20 @@ def times_as_long(graph: Graph, rival: str, ours: str) -> Time | None:
     if own is None or its is None or own.at_least:
         return None
     return Time(its.seconds / own.seconds, its.at_least)
+
+
+def times_in_turns(graph: Graph, rival: str, ours: str) -> Time | None:
+    """How many times longer a rival takes than ours, run by run if the two took turns."""
+    times, result = times_as_long(graph, rival, ours), graph["results"].get(rival, {})
+    if times is None or "ours" not in result:
+        return times
+    return Time(statistics.median(map(operator.truediv, result["seconds"], result["ours"])))
+
+
+def work_in_turns(graph: Graph, rival: str) -> Time | None:
+    """How many times as much processor time a rival takes, in all threads, if they took turns."""
+    result = graph["results"].get(rival, {})
+    return Time(statistics.median(result["work"])) if "work" in result else None
 
 
 def milliseconds(taken: Time | None) -> Time | None:
@@ -121,6 +137,12 @@ def describe_run(run: dict[str, Any]) -> str:
         f"{', '.join(versions)}; sources {run['sources_sha256'][:12]}; "
         f"first calls, compiling included: {sum(run['first_call'].values()):.3g} s."
     )
+
+
+def page(data: dict[str, Any], *parts: Iterable[str]) -> str:
+    """A report: the machines and versions, the parts, and what has failed."""
+    runs = (describe_run(run) for run in data["runs"])
+    return "\n\n".join([*runs, *itertools.chain.from_iterable(parts), *failures(data)])
 
 
 def failures(data: dict[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 The problems are those of `graphs.adversarial` at three sizes each; of some, rectangles or rounded
 costs too, which `python -m bench adversary` has found to hurt. What is timed is as in
-`sparse_assignment`: rivals are called in turns with the engine, and so are our own algorithms.
+`bench.sparse_solvers`: rivals are called in turns with the engine, and so are our own algorithms.
 SciPy solves dense costs by `linear_sum_assignment`, lapx (wheel `lapx`) by `lapjvx`, OR-tools and
 SPRAL the sparse ones.
 
@@ -13,10 +13,8 @@ the sizes of a family.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import operator
-import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,32 +27,20 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from bench.adversary import Problem
 from bench.harness import Contender
+from bench.peers import is_installed
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     markdown,
     mean_and_least,
     milliseconds,
+    page,
     section,
     time_of,
+    times_in_turns,
 )
-from bench.suites.sparse_assignment import (
-    ON_GPU,
-    ORTOOLS,
-    OURS,
-    SCIPY,
-    SPRAL,
-    Engine,
-    InTurns,
-    Solver,
-    SparseInstance,
-    SparseProblem,
-    ortools,
-    ratio_to,
-    spral,
-)
+from bench.sparse_costs import ON_GPU, OURS, SPRAL, SparseInstance, SparseProblem
+from bench.sparse_solvers import ORTOOLS, SCIPY, Engine, InTurns, Solver, rivals_in_turns
 from graphs import adversarial
 
 THREADS = 1
@@ -174,12 +160,8 @@ def contenders(device: str, threads: int) -> list[Contender]:
     known: list[Contender] = [engine]
     if device == "cuda":
         known.append(Default(ON_GPU, threads, "cuda"))
-    if importlib.util.find_spec("ortools") is not None:
-        known.append(InTurns(ORTOOLS, ortools, engine))
-    if "SPRAL" in os.environ:
-        known.append(InTurns(SPRAL, spral, engine))
-    known.append(InTurns(SCIPY, scipy, engine))
-    if importlib.util.find_spec("lap") is not None:
+    known += [*rivals_in_turns(engine), InTurns(SCIPY, scipy, engine)]
+    if is_installed("lap"):
         known.append(InTurns(LAPX, lapx, engine))
     return [*known, *(InTurns(name, own(name, threads), engine) for name in OWN)]
 
@@ -261,21 +243,18 @@ def report(data: dict[str, Any], threshold: float) -> str:
     header = ["costs", "rows", "entries", *(f"{code} ms" for code in COLUMNS)]
     header += ["best rival / engine", "best own / engine"]
     exponents = [[family, f"{slope:.2f}"] for family, slope in exponents_of(graphs).items()]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("Costs that hurt", markdown(header, rows)),
-            *_means(graphs, threshold),
-            *_on_gpu(graphs),
-            *section("Exponents", markdown(["family", "exponent of time against n"], exponents)),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("Costs that hurt", markdown(header, rows)),
+        _means(graphs, threshold),
+        _on_gpu(graphs),
+        section("Exponents", markdown(["family", "exponent of time against n"], exponents)),
     )
 
 
 def best_of(graph: Graph, names: tuple[str, ...]) -> Time | None:
     """How many times longer the fastest of these takes than the engine."""
-    known = [ratio for name in names if (ratio := ratio_to(graph, name)) is not None]
+    known = [ratio for name in names if (ratio := times_in_turns(graph, name, OURS)) is not None]
     return min(known, key=operator.attrgetter("seconds"), default=None)
 
 

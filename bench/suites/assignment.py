@@ -16,11 +16,10 @@ from bench.harness import Contender
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     markdown,
     means,
     milliseconds,
+    page,
     section,
     time_of,
     times_as_long,
@@ -107,13 +106,10 @@ def report(data: dict[str, Any], threshold: float) -> str:
         for graph in graphs
     ]
     header = ["costs", *(f"{code} ms" for code in (ENGINE, *RIVALS)), "engine / better of two"]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("The whole call on the GPU", markdown(header, rows)),
-            *means(graphs, RIVALS, ENGINE, "the engine"),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("The whole call on the GPU", markdown(header, rows)),
+        means(graphs, RIVALS, ENGINE, "the engine"),
     )
 
 

@@ -21,11 +21,10 @@ import scipy.optimize
 import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
 from bench.report.tables import (
-    describe_run,
-    failures,
     markdown,
     means,
     milliseconds,
+    page,
     time_of,
     times_as_long,
 )
@@ -290,13 +289,10 @@ def report(data: dict[str, Any], threshold: float) -> str:
         [graph["group"], *(milliseconds(time_of(graph, name)) for name in names)]
         for graph in graphs
     ]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            markdown(["batch", *(f"{name} ms" for name in names)], rows),
-            *means(graphs, RIVALS, OURS),
-            *failures(data),
-        ]
+    return page(
+        data,
+        [markdown(["batch", *(f"{name} ms" for name in names)], rows)],
+        means(graphs, RIVALS, OURS),
     )
 
 

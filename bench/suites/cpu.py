@@ -19,10 +19,9 @@ from bench.peers import Peer, timed
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     geometric_mean,
     markdown,
+    page,
     time_of,
     times_as_long,
 )
@@ -101,14 +100,13 @@ def report(data: dict[str, Any], threshold: float) -> str:
         [name, graph["entries"], *(time_of(graph, code) for code in (OURS, *PEERS)), ratios[name]]
         for name, graph in graphs.items()
     ]
-    return "\n\n".join(
+    return page(
+        data,
         [
-            *(describe_run(run) for run in data["runs"]),
             "### Seconds of the whole call on the CPU\n\n"
-            + markdown(["graph", "entries", OURS, *PEERS, "scipy / gpumatch"], rows),
-            _summary(graphs, ratios, threshold),
-            *failures(data),
-        ]
+            + markdown(["graph", "entries", OURS, *PEERS, "scipy / gpumatch"], rows)
+        ],
+        [_summary(graphs, ratios, threshold)],
     )
 
 

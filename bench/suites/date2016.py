@@ -21,11 +21,10 @@ from bench.harness import Contender
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     geometric_mean,
     markdown,
     mean_time,
+    page,
     section,
     time_of,
 )
@@ -181,14 +180,11 @@ def report(data: dict[str, Any], threshold: float) -> str:
         "Table 2: assignments found, costs from [0, n]": table2(groups),
         **{f"Table 3: seconds, costs from [0, {name}]": table3(groups, f) for f, name in ranges},
     }
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *(part for title, table in tables.items() for part in section(title, table)),
-            *means(groups),
-            *_of_the_largest(data),
-            *failures(data),
-        ]
+    return page(
+        data,
+        (part for title, table in tables.items() for part in section(title, table)),
+        means(groups),
+        _of_the_largest(data),
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 import statistics
 import time
 from collections.abc import Callable
@@ -28,14 +27,13 @@ from bench.harness import ROUNDING, Contender, Limits, Result, Sample, repeat
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     markdown,
     means,
     milliseconds,
+    page,
     section,
     time_of,
-    times_as_long,
+    times_in_turns,
 )
 
 THREADS = 2
@@ -181,19 +179,13 @@ def report(data: dict[str, Any], threshold: float) -> str:
     ]
     header = ["costs", f"{OURS} ms", *(f"{peer} ms" for peer in PEERS)]
     header += [f"{peer} / {OURS}" for peer in PEERS]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("The whole call on the CPU", markdown(header, rows)),
-            *means(graphs.values(), PEERS, OURS, ratio=times_slower),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("The whole call on the CPU", markdown(header, rows)),
+        means(graphs.values(), PEERS, OURS, ratio=times_in_turns),
     )
 
 
-def times_slower(graph: Graph, peer: str, ours: str = OURS) -> Time | None:
-    """How many times longer a peer takes than the library, run by run if they took turns."""
-    times, result = times_as_long(graph, peer, ours), graph["results"].get(peer, {})
-    if times is None or "ours" not in result:
-        return times
-    return Time(statistics.median(map(operator.truediv, result["seconds"], result["ours"])))
+def times_slower(graph: Graph, peer: str) -> Time | None:
+    """How many times longer a peer takes than the library."""
+    return times_in_turns(graph, peer, OURS)

@@ -29,7 +29,7 @@ import numpy as np
 
 from bench.costs import CostInstance, Matrices
 from bench.harness import Contender, Limits, Result
-from bench.report.tables import Time, describe_run, failures, markdown, section, time_of
+from bench.report.tables import Time, markdown, page, section, time_of
 
 THREADS = 2
 THRESHOLD = 0.0  # every call counts
@@ -188,14 +188,11 @@ def report(data: dict[str, Any], threshold: float) -> str:
         (time.seconds, row[0]) for row in own for time in row[1:-2] if isinstance(time, Time)
     )
     longest = max((row[-2].seconds, row[0]) for row in own if row[-2] is not None)
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("Seconds of the processor", markdown(header, rows)),
-            f"A first call compiles for {slowest[0]:.3g} s at most ({slowest[1]}).",
-            f"In a new process it takes {longest[0]:.3g} s at most ({longest[1]}).",
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("Seconds of the processor", markdown(header, rows)),
+        [f"A first call compiles for {slowest[0]:.3g} s at most ({slowest[1]})."],
+        [f"In a new process it takes {longest[0]:.3g} s at most ({longest[1]})."],
     )
 
 

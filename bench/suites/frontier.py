@@ -21,10 +21,9 @@ from bench.costs import CostInstance, Matrices, geom, uniform, wide
 from bench.harness import Contender
 from bench.report.tables import (
     Graph,
-    describe_run,
-    failures,
     markdown,
     milliseconds,
+    page,
     section,
     time_of,
 )
@@ -80,8 +79,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
         for graph in data["graphs"].values()
     ]
     table = markdown(["costs", *(f"{code} ms" for code in CODES)], rows)
-    runs = (describe_run(run) for run in data["runs"])
-    return "\n\n".join([*runs, *section("The whole call", table), *failures(data)])
+    return page(data, section("The whole call", table))
 
 
 def beside(before: dict[str, Any], after: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ solved one by one: without a gate, with ``cost_limit``, and with half of the pai
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +16,14 @@ import scipy.optimize
 
 import gpumatch as gm
 from bench.harness import Contender
+from bench.peers import is_installed
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     markdown,
     means,
     milliseconds,
+    page,
     section,
     time_of,
 )
@@ -143,7 +142,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
         Solver(LOOP, loop),
         Solver(SCIPY, scipys),
     ]
-    if importlib.util.find_spec("lap") is not None:
+    if is_installed("lap"):
         found.append(Solver(LAPX, lapxs))
     return found
 
@@ -179,18 +178,15 @@ def report(data: dict[str, Any], threshold: float) -> str:
     of_frames = [
         [graph["family"], *(microseconds(graph, name) for name in rivals)] for graph in frames
     ]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("Batches", markdown(["batch", *(f"{name} ms" for name in names)], rows)),
-            *means(others, (LOOP, SCIPY), OURS),
-            *means(large, (OURS,), TWO, f"with all threads from {SEVERAL}² on"),
-            *section(
-                "Frames of 50×80, one by one",
-                markdown(["costs", *(f"{name} µs" for name in rivals)], of_frames),
-            ),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("Batches", markdown(["batch", *(f"{name} ms" for name in names)], rows)),
+        means(others, (LOOP, SCIPY), OURS),
+        means(large, (OURS,), TWO, f"with all threads from {SEVERAL}² on"),
+        section(
+            "Frames of 50×80, one by one",
+            markdown(["costs", *(f"{name} µs" for name in rivals)], of_frames),
+        ),
     )
 
 

@@ -16,11 +16,10 @@ from bench.harness import Contender
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     markdown,
     means,
     milliseconds,
+    page,
     section,
     time_of,
 )
@@ -93,16 +92,13 @@ def report(data: dict[str, Any], threshold: float) -> str:
         for graph in graphs
     ]
     header = ["costs", *(f"{code} ms" for code in every), f"best of the others / {OURS}"]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section(
-                f"The whole call on the {'GPU' if on_gpu else 'CPU'}, large matrices",
-                markdown(header, rows),
-            ),
-            *means(graphs, [code for code in every if code != OURS], OURS),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section(
+            f"The whole call on the {'GPU' if on_gpu else 'CPU'}, large matrices",
+            markdown(header, rows),
+        ),
+        means(graphs, [code for code in every if code != OURS], OURS),
     )
 
 

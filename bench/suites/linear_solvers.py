@@ -20,7 +20,7 @@ place of SuperLU if nvmath-python is installed. Its matrices come from the host.
 Of solves, "residual" is ||b - A x|| / ||b|| with b = A 1 in 2-norms (None if it is not finite), and
 "fill" the entries of L and U. On a GPU, matrices are on the device.
 
-Pyomo is the wheel `pyomo`. SPRAL is as for `bench.suites.sparse_assignment`. The environment
+Pyomo is the wheel `pyomo`. SPRAL is as for `bench.sparse_solvers`. The environment
 variable ECL_SCC names ECL-SCC's program (github.com/burtscher/ECL-SCC).
 """
 
@@ -42,32 +42,25 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.sparse import csr_array, load_npz, save_npz
+from scipy.sparse import csr_array
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     geometric_mean,
     markdown,
     mean_and_least,
     milliseconds,
+    page,
     section,
     time_of,
     times_as_long,
+    work_in_turns,
 )
-from bench.suites.sparse_assignment import (
-    InTurns,
-    Solver,
-    SparseInstance,
-    SparseProblem,
-    logarithms,
-    spral,
-    work_of,
-)
+from bench.sparse_costs import Npz, SparseInstance, SparseProblem, logarithms
+from bench.sparse_solvers import InTurns, Solver, spral
 from graphs import delaunay, grid, matrices
 from graphs.sweeps import sweep
 
@@ -89,7 +82,7 @@ LARGE = 200_000  # rows from which a GPU must be far ahead
 
 
 @dataclass(frozen=True)
-class MatrixInstance:
+class MatrixInstance(Npz):
     """One matrix of the suite, kept as .matrix.npz.
 
     Attributes
@@ -108,11 +101,6 @@ class MatrixInstance:
 
     suffix: ClassVar[str] = ".matrix.npz"  # other suites keep costs of the same names
 
-    @property
-    def base(self) -> str:
-        """The same: each matrix is an original."""
-        return self.name
-
     def takes(self, contender: str) -> bool:
         """Whether a contender is to be measured on it."""
         return contender.removesuffix(ON_CPU) in self.contenders
@@ -120,18 +108,6 @@ class MatrixInstance:
     def original(self) -> csr_array:
         """The matrix, generated or read."""
         return csr_array(self.make())
-
-    def of(self, original: csr_array) -> csr_array:
-        """The matrix, from its original: the same."""
-        return original
-
-    @staticmethod
-    def save(matrix: csr_array, file: Path) -> None:
-        save_npz(file, matrix)
-
-    @staticmethod
-    def load(file: Path) -> csr_array:
-        return csr_array(load_npz(file))
 
 
 class MatrixProblem:
@@ -439,14 +415,12 @@ def warming(quick: bool) -> list[MatrixInstance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Times, ratios to the rivals, and residuals before and after."""
     graphs = data["graphs"]
-    parts = [*(describe_run(run) for run in data["runs"])]
-    parts += _table("Decompositions", graphs, _decomposition, PATTERN_HEADER)
+    parts = _table("Decompositions", graphs, _decomposition, PATTERN_HEADER)
     parts += _table("Scalings", graphs, _scaling, SCALING_HEADER)
     for title, names in (("Solves", SOLVES), ("Solves on a GPU", SOLVES_ON_GPU)):
         parts += _table(title, graphs, partial(_solves, names), _solves_header(names))
     parts += _table("GPU and CPU", graphs, _on_both, BOTH_HEADER)
-    means = [*_mean(graphs, threshold), *_means_on_gpu(graphs)]
-    return "\n\n".join([*parts, *means, *failures(data)])
+    return page(data, parts, _mean(graphs, threshold), _means_on_gpu(graphs))
 
 
 PATTERN_HEADER = ["matrix", "rows", "entries", "blocks", "ms", "Pyomo ms", "Pyomo / ours"]
@@ -493,7 +467,7 @@ def _scaling(graph: Graph) -> list[Any] | None:
     if "product" not in graph["results"]:
         return None
     ours, theirs = (milliseconds(time_of(graph, name)) for name in SCALING)
-    return [graph["entries"], ours, theirs, ratio_of(graph), work_of(graph, "spral")]
+    return [graph["entries"], ours, theirs, ratio_of(graph), work_in_turns(graph, "spral")]
 
 
 def ratio_of(graph: Graph) -> Time | None:
@@ -559,5 +533,5 @@ def _mean(graphs: dict[str, Graph], threshold: float) -> list[str]:
     return [
         f"Where SPRAL takes {threshold:g} s or more, it takes {geometric_mean(ratios)} times as "
         f"long as `maximum_product_matching` (geometric mean, {len(ratios)} matrices; "
-        f"{geometric_mean(work_of(graph, 'spral') for graph in long)} of processor time)."
+        f"{geometric_mean(work_in_turns(graph, 'spral') for graph in long)} of processor time)."
     ]

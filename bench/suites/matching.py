@@ -24,11 +24,10 @@ from bench.peers import EclMm, Peer
 from bench.report.tables import (
     Graph,
     Time,
-    describe_run,
-    failures,
     geometric_mean,
     markdown,
     milliseconds,
+    page,
     time_of,
     times_as_long,
 )
@@ -173,13 +172,10 @@ def report(data: dict[str, Any], threshold: float) -> str:
     ]
     header = ["graph", "rows", "entries", "engine ms", "rows only ms", "cheap start ms"]
     header += [f"{code} / engine" for code in RIVALS] + ["engine / product", "floor ms"]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            "### Start and search together\n\n" + markdown(header, rows),
-            *_means(list(graphs.values()), threshold),
-            *failures(data),
-        ]
+    return page(
+        data,
+        ["### Start and search together\n\n" + markdown(header, rows)],
+        _means(list(graphs.values()), threshold),
     )
 
 

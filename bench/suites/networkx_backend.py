@@ -24,15 +24,7 @@ from scipy.sparse import csr_array
 
 from bench.harness import Contender, Limits, Result, Sample, repeat
 from bench.instances import Instance, small
-from bench.report.tables import (
-    Graph,
-    Time,
-    describe_run,
-    failures,
-    markdown,
-    time_of,
-    times_as_long,
-)
+from bench.report.tables import Graph, Time, markdown, page, time_of, times_as_long
 
 THREADS = 2
 THRESHOLD = 0.0  # every graph counts
@@ -190,10 +182,11 @@ def report(data: dict[str, Any], threshold: float) -> str:
         for name, graph in graphs.items()
     ]
     header = ["function", OURS, CONVERTED, NETWORKX, f"{NETWORKX} / {OURS}"]
-    parts = [*(describe_run(run) for run in data["runs"]), markdown(header, rows)]
+    table = markdown(header, rows)
+    parts = [table] if table else []
     loaded = graphs.get(LOADING, {"results": {}})["results"].get(IMPORT)
     if loaded is not None and "seconds" in loaded:
         ours, without = (statistics.median(loaded[key]) for key in ("seconds", "without"))
         more = Time(1e3 * (ours - without))
         parts.append(f"`import networkx` takes {more} ms more with gpumatch installed.")
-    return "\n\n".join([*(part for part in parts if part), *failures(data)])
+    return page(data, parts)

@@ -19,7 +19,6 @@ lose the pairs above it.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 from collections.abc import Callable
@@ -32,14 +31,13 @@ import numpy as np
 import gpumatch as gm
 from bench.costs import CostInstance
 from bench.harness import Contender, Limits, Overrun, Result, Sample, repeat
-from bench.peers import in_process
+from bench.peers import in_process, is_installed, self_timed
 from bench.report.tables import (
     Graph,
-    describe_run,
-    failures,
     markdown,
     means,
     milliseconds,
+    page,
     section,
     time_of,
     times_as_long,
@@ -229,11 +227,11 @@ class CloudPeer:
 
     @property
     def installed(self) -> bool:
-        return importlib.util.find_spec(_MODULES[self.name]) is not None
+        return is_installed(_MODULES[self.name])
 
     def measure(self, problem: Clouds, limits: Limits) -> Result:
         given = self.name, problem.file, problem.metric, problem.limit
-        return in_process(_call, given, limits, _sample)
+        return in_process(_call, given, limits, self_timed)
 
 
 def _call(given: tuple[str, Path, str, float | None]) -> Callable[[], Sample]:
@@ -241,10 +239,6 @@ def _call(given: tuple[str, Path, str, float | None]) -> Callable[[], Sample]:
     name, file, metric, limit = given
     X, Y = np.load(file)
     return lambda: CODES[name](X, Y, metric, limit)
-
-
-def _sample(call: Callable[[], Sample]) -> Sample:
-    return call()
 
 
 def contenders(device: str, threads: int) -> list[Contender]:
@@ -312,13 +306,10 @@ def report(data: dict[str, Any], threshold: float) -> str:
     header = ["clouds", *(f"{code} ms" for code in exact)]
     header += [f"{code} {what}" for code in others for what in ("ms", "true gap")]
     header += ["certificate s"]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("From coordinates to the optimum", markdown(header, rows)),
-            *means(graphs, [code for code in every if code != OURS], OURS, ratio=times_as_long),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("From coordinates to the optimum", markdown(header, rows)),
+        means(graphs, [code for code in every if code != OURS], OURS, ratio=times_as_long),
     )
 
 

@@ -23,10 +23,9 @@ from bench.report.tables import (
     Graph,
     Time,
     by_size,
-    describe_run,
-    failures,
     markdown,
     mean_time,
+    page,
     section,
 )
 from bench.solvers import Assign
@@ -118,18 +117,15 @@ def warming(quick: bool) -> list[CostInstance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Figures 1 to 3 as tables, the paper's statements, what DGS misses, which code is faster."""
     groups = by_size(data)
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            *section("Figure 1: seconds of difference evaluation", figure1(groups)),
-            *section("Figure 2: share of switching, percent", figure2(groups)),
-            *section("Figure 3: seconds in all", figure3(groups)),
-            *section("What the paper says, and what came out", statements(groups)),
-            *section("Off the optimum, percent, at worst", missed(groups)),
-            *section("Seconds of exact algorithms", exact(groups)),
-            *claims(groups),
-            *failures(data),
-        ]
+    return page(
+        data,
+        section("Figure 1: seconds of difference evaluation", figure1(groups)),
+        section("Figure 2: share of switching, percent", figure2(groups)),
+        section("Figure 3: seconds in all", figure3(groups)),
+        section("What the paper says, and what came out", statements(groups)),
+        section("Off the optimum, percent, at worst", missed(groups)),
+        section("Seconds of exact algorithms", exact(groups)),
+        claims(groups),
     )
 
 

@@ -23,7 +23,7 @@ import gpumatch as gm
 from bench.harness import Contender, Limits, Result
 from bench.instances import Instance, generated, small
 from bench.peers import Peer
-from bench.report.tables import Graph, Time, describe_run, failures, markdown, time_of
+from bench.report.tables import Graph, Time, markdown, page, time_of
 from bench.suites.cpu import whole_call
 
 THREADS = 1
@@ -139,12 +139,9 @@ def report(data: dict[str, Any], threshold: float) -> str:
         for name, graph in data["graphs"].items()
     ]
     header = ["graph", "edges", "kernels", "kernels us", "GPU us", "CPU us", "SciPy us"]
-    return "\n\n".join(
-        [
-            *(describe_run(run) for run in data["runs"]),
-            "### The whole call\n\n" + markdown(header, rows),
-            *failures(data),
-        ]
+    return page(
+        data,
+        ["### The whole call\n\n" + markdown(header, rows)],
     )
 
 

@@ -14,10 +14,11 @@ from bench.__main__ import main
 from bench.costs import CostInstance
 from bench.harness import Limits
 from bench.instances import Instance
+from bench.sparse_costs import SparseInstance, logarithms
+from bench.sparse_solvers import Engine, InTurns
 from bench.suites import sparse_assignment
 from bench.suites.batches import Batch
 from bench.suites.linear_solvers import MatrixInstance
-from bench.suites.sparse_assignment import Engine, InTurns, SparseInstance
 
 
 def graph(**seconds):
@@ -70,7 +71,7 @@ def test_rivals_that_want_full_assignments_get_no_others():
 
 def test_logarithms_are_those_of_entries_scaled_by_columns():
     matrix = csr_array(np.array([[1.0, -4.0, 0.0], [math.e, 0.0, 5.0]]))
-    found = sparse_assignment.logarithms(matrix)
+    found = logarithms(matrix)
     assert np.allclose(found.toarray(), [[1, 0, 0], [0, 0, 0]])
     assert found.nnz == 4
 
