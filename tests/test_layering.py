@@ -222,6 +222,18 @@ def test_the_top_level_is_small():
     assert len(list(PACKAGE.glob("*.py"))) <= 14
 
 
+@pytest.mark.parametrize(("engine", "most"), [("sparse", 15), ("dense", 14)])
+def test_an_engine_stands_on_few_files(engine, most):
+    """Of `cpu/assignment`, by way of whatever other modules."""
+    seen: set[str] = set()
+    waiting = {f"gpumatch.cpu.assignment.{engine}.engine"}
+    while waiting:
+        seen |= waiting
+        waiting = {target for module in waiting for target in imported(nodes()[module])} - seen
+    files = {m for m in seen if m.startswith("gpumatch.cpu.assignment.")}
+    assert len([m for m in files if FILES[m].name != "__init__.py"]) <= most
+
+
 @pytest.mark.parametrize("side", ["cpu", "cuda"])
 def test_what_serves_assignment_does_not_import_what_a_caller_names(side):
     """A room's modules import other rooms, not the files above them."""

@@ -61,8 +61,8 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment.auction import Precision, close, write_duals
-from gpumatch.cpu.assignment.sparse.feasibility import complete
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.cpu.matching.completion import complete
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.reference.deveci2013 import UNMATCHED
 from gpumatch.reference.interleaving import Grid, Turns

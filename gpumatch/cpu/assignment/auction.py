@@ -74,8 +74,8 @@ from gpumatch.cpu.assignment.dense.search import LANES
 from gpumatch.cpu.assignment.dense.search import least_two as dense_least_two
 from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
 from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
-from gpumatch.cpu.assignment.sparse.feasibility import complete
 from gpumatch.cpu.assignment.sparse.search import least_two as sparse_least_two
+from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched

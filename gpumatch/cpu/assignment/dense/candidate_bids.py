@@ -20,6 +20,7 @@ from gpumatch.cpu.assignment.dense.candidates import KNOWN, look_again, start_of
 from gpumatch.cpu.assignment.dense.search import first_col
 from gpumatch.cpu.assignment.search.paths import bid
 from gpumatch.cpu.assignment.search.state import (
+    AHEAD,
     DONE,
     HEAD,
     KNEW,
@@ -31,7 +32,6 @@ from gpumatch.cpu.assignment.search.state import (
     SPENT,
     WAITING,
 )
-from gpumatch.cpu.assignment.sparse.bidding import AHEAD
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.dgs.entries import BUDGET, entry_at, places_of
-from gpumatch.cpu.assignment.sparse.feasibility import complete
+from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.numeric.dgs_start import any_pairs, turns

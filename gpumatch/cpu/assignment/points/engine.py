@@ -23,8 +23,8 @@ from gpumatch.cpu.assignment.points.tree import Tree
 from gpumatch.cpu.assignment.points.tuning import Tuning
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tunings
-from gpumatch.cpu.assignment.sparse.feasibility import complete_matching
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.cpu.matching.completion import complete_matching
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.numeric.points import engine as steps

@@ -1,6 +1,6 @@
-"""The marks of searches and bids: places in their state, outcomes, and what stands for a mate.
+"""The state of searches and of queues of bidders: its places, outcomes, marks in place of a mate.
 
-The state of a search, or of a queue of bidders, is an array `spot` of SPOTS integers, so that
+The state of a search, or of a `Queue` of bidders, is an array `spot` of SPOTS integers, so that
 a kernel that returns to Python goes on where it stopped. A kernel uses the places that its header
 names.
 
@@ -37,7 +37,10 @@ a thread that owns a column stands NOBODY.
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = [
+    "AHEAD",
     "CLASH",
     "DONE",
     "FOUND",
@@ -63,6 +66,7 @@ __all__ = [
     "TAIL",
     "UNMATCHED",
     "WAITING",
+    "Queue",
 ]
 
 NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS, WAITING, NEAR, REACHED, SINK, LOOKED, KNEW, SPOTS = range(13)
@@ -70,3 +74,31 @@ FRONT, LEAVE = range(2)
 FOUND, LEFT, SPENT, STUCK, CLASH, DONE, LOW = range(7)
 UNMATCHED, LOCKED = -1, -2
 NOBODY = 0
+
+AHEAD = 12
+"""Places of a queue by which reads of bidders are fetched ahead into the caches.
+
+In CSR these are the row pointers; the entries are fetched half as far ahead, and the prices a
+quarter.
+"""
+
+
+class Queue:
+    """A ring of rows, or columns, that wait to bid, and its state, as `bidding` explains them."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = np.zeros(1 << int(rows.size).bit_length(), np.int32)
+        self.rows[: rows.size] = rows
+        self.state = np.zeros(SPOTS, np.int64)
+        self.state[WAITING] = rows.size
+
+    @property
+    def waiting(self) -> np.ndarray:
+        """The rows, or columns, that wait now, in their order."""
+        places = self.state[HEAD] + np.arange(self.state[WAITING])
+        return self.rows[places & (self.rows.size - 1)]
+
+    @property
+    def ring(self) -> tuple[np.ndarray, np.ndarray]:
+        """The arrays of the queue, as kernels take them."""
+        return self.rows, self.state

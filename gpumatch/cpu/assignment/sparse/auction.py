@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.cpu.assignment.search.bid_queue import Queue
-from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
+from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT, Queue
 from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, typical_excess
-from gpumatch.cpu.assignment.sparse.few_values import quantum_of, round_down
+from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
 from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning

@@ -59,6 +59,7 @@ Applications 1, 1992; section 4 for the alternation.
 from __future__ import annotations
 
 from gpumatch.cpu.assignment.search.state import (
+    AHEAD,
     DONE,
     HEAD,
     LOCKED,
@@ -73,10 +74,8 @@ from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
-__all__ = ["AHEAD", "alternate", "drop_slack", "hold"]
+__all__ = ["alternate", "drop_slack", "hold"]
 
-AHEAD = 12
-"""Rows by which the bidder's row pointer is fetched ahead; half for its entries, then prices."""
 FETCHED = 8
 """Prices fetched ahead for a bidder, at most."""
 

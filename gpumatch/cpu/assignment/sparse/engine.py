@@ -58,13 +58,13 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Costs, Stopped
 from gpumatch.cpu.assignment.sparse import tuning as tunings
 from gpumatch.cpu.assignment.sparse.auction import Auction
-from gpumatch.cpu.assignment.sparse.feasibility import complete
 from gpumatch.cpu.assignment.sparse.last_paths import LastPaths
 from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.trial import Trial, can_match_all
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heartbeat import heartbeat
+from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["run", "run_exactly", "run_for_prices"]

@@ -1,15 +1,20 @@
-"""The epsilon of the auction's phases: where it begins, how it falls, and rises after a war."""
+"""The epsilon of the auction's phases: where it begins, how it falls, and rises after a war.
+
+If the costs have few values, all their differences are small multiples of one number, the quantum.
+An epsilon that is far below it changes nothing.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 
-__all__ = ["Epsilon", "typical_excess"]
+__all__ = ["Epsilon", "quantum_of", "round_down", "typical_excess"]
 
 
 def typical_excess(paths: SparsePaths, tuning: Tuning) -> float:
@@ -83,3 +88,34 @@ class Epsilon:
     def can_rise(self) -> bool:
         """True if a coarser epsilon may follow a war."""
         return self.now < self._coarsest and self.patience <= self._tuning.most
+
+
+# -- costs of few values ---------------------------------------------------------------------------
+
+
+def quantum_of(costs: np.ndarray, tuning: Tuning) -> Any:
+    """Return the number of which all differences of costs are small multiples; None if none is."""
+    if not costs.size:
+        return None
+    values = np.unique(costs[:: costs.size // tuning.sample | 1])  # odd: no even pattern
+    if not 1 < values.size <= tuning.few_values + 1:
+        return None
+    least, quantum = costs.min(), np.diff(values).min()
+    steps = np.rint((costs - least) / quantum)
+    is_few = steps.max() <= tuning.few_values
+    return quantum if is_few and bool((least + steps * quantum == costs).all()) else None
+
+
+def round_down(price: np.ndarray, quantum: Any) -> None:
+    """Round prices down to multiples of the quantum, from where they are farthest apart.
+
+    If two reduced costs of a row differ by less than the gap there, the lesser one does not become
+    the greater one. So all pairs are tight after an auction whose epsilon is less than the gap, and
+    nearly all after other auctions.
+    """
+    remainders = np.sort(price % quantum)
+    gaps = np.diff(remainders, append=remainders[0] + quantum)
+    widest = gaps.argmax()
+    half = gaps[widest] / 2 if price.dtype.kind == "f" else (gaps[widest] + 1) // 2
+    price -= remainders[widest] + half
+    price[:] = price // quantum * quantum

@@ -9,7 +9,6 @@ import pytest
 
 from gpumatch.cpu.assignment.dense import candidate_bids, candidates
 from gpumatch.cpu.assignment.dense.candidates import KNOWN, look_at_all
-from gpumatch.cpu.assignment.search.bid_queue import Queue
 from gpumatch.cpu.assignment.search.state import (
     DONE,
     KEPT,
@@ -20,6 +19,7 @@ from gpumatch.cpu.assignment.search.state import (
     NEXT,
     SCANS,
     SPENT,
+    Queue,
 )
 from tests.cpu.interleaved import interleave
 

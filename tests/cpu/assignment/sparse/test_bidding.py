@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.cpu.assignment.search.bid_queue import Queue
-from gpumatch.cpu.assignment.search.state import DONE, LOCKED, LOW, SCANS, SPENT
+from gpumatch.cpu.assignment.search.state import DONE, LOCKED, LOW, SCANS, SPENT, Queue
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.paths import transpose
 from gpumatch.cpu.numba_tools.workers import Workers

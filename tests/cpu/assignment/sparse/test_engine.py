@@ -14,13 +14,13 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch.cpu.assignment.search.state import NEXT, SCANS
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
-from gpumatch.cpu.assignment.sparse import feasibility
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.tuning import Effort, Tuning
+from gpumatch.cpu.matching import completion
 from gpumatch.cpu.matching.engine import match_rows
 from graphs import costs
 from tests.cpu.assignment.solved import Trace, least, rounding
@@ -414,12 +414,12 @@ def test_short_searches_tell_whether_all_rows_can_be_matched(monkeypatch, rows, 
         trial_with_spare=UNTRIED,
     )
     tune(monkeypatch, sparse_tuning, small=0, middle=middle)
-    row_by_row, forests, seen = match_rows, feasibility.complete_matching, []
+    row_by_row, forests, seen = match_rows, completion.complete_matching, []
     monkeypatch.setattr(
-        feasibility, "match_rows", lambda *args: seen.append("row by row") or row_by_row(*args)
+        completion, "match_rows", lambda *args: seen.append("row by row") or row_by_row(*args)
     )
     monkeypatch.setattr(
-        feasibility, "complete_matching", lambda *args: seen.append("forests") or forests(*args)
+        completion, "complete_matching", lambda *args: seen.append("forests") or forests(*args)
     )
     matrix = costs.make("sparse_uniform", rows, 3000, 4.0, 1000, seed=1)
     a = gm.assign(matrix, cardinality="maximum")

@@ -1,10 +1,11 @@
-"""Decide by a maximum matching whether a full assignment exists, whatever it costs.
+"""Extend a matching to a maximum one, by the search that suits its unmatched rows.
 
-Most rows that the trial of `engine` leaves unmatched have short paths. Among few entries, phases of
-searches serve these (`lookahead_search`), and mostly all other rows, too. If a phase serves few of
-its rows, many rows have no path. Searches from single rows are faster then, because they read no
-entry twice in vain. Where they would read too much, forests grow. Their first call compiles for
-longer than all else here.
+So an algorithm for assignments decides whether a full one exists, whatever it costs. Most rows
+that the trial of `cpu/assignment/sparse/` does not match have short paths. Among few entries,
+phases of searches match these (`lookahead_search`), and mostly all other rows, too. If a phase
+matches few of its rows, many rows have no path. Searches from single rows are faster then, because
+they read no entry twice in vain. Where they would read too much, forests grow. Their first call
+compiles for longer than all else here.
 """
 
 from __future__ import annotations

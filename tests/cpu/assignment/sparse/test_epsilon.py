@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpumatch.cpu.assignment.sparse.few_values import quantum_of, round_down
+from gpumatch.cpu.assignment.sparse.epsilon import quantum_of, round_down
 from gpumatch.cpu.assignment.sparse.tuning import DEFAULT
 
 
