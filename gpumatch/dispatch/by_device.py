@@ -127,7 +127,7 @@ def _size_on_host() -> Any:
 @functools.cache
 def _cover_on_host() -> Cover:
     with InterruptsHeld():
-        from gpumatch.cpu.vertex_cover import cover
+        from gpumatch.cpu.matching.vertex_cover import cover
     return cover
 
 
@@ -141,14 +141,14 @@ def _cover_on_device() -> Cover:
 @functools.cache
 def _find_on_host() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.search import find
+        from gpumatch.cpu.pairs_in_csr import find
     return find
 
 
 @functools.cache
 def _values_of_mates_on_host() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu.search import values_of_mates
+        from gpumatch.cpu.pairs_in_csr import values_of_mates
     return values_of_mates
 
 
@@ -159,7 +159,7 @@ def _distances_for(points: Points) -> Any:
 @functools.cache
 def _distances_on_host() -> Any:
     with InterruptsHeld():
-        from gpumatch.cpu import distances
+        from gpumatch.cpu.assignment.points import distances
     return distances
 
 

@@ -102,7 +102,7 @@ def sources(tmp_path, monkeypatch):
     """A package of two kernels' files, and one whose constants they read."""
     for folder in ("cpu/matching", "numeric"):
         (tmp_path / folder).mkdir(parents=True)
-    for path in (*cache.BEYOND, "cpu/search.py", "cpu/matching/engine.py"):
+    for path in (*cache.BEYOND, "cpu/pairs_in_csr.py", "cpu/matching/engine.py"):
         (tmp_path / path).write_text("LIMIT = 1")
     monkeypatch.setattr(cache, "FOLDER", str(tmp_path / "cpu"))
     return tmp_path
@@ -112,7 +112,7 @@ def stamp():
     return cache.stamp.__wrapped__()
 
 
-@pytest.mark.parametrize("path", [cache.BEYOND[0], "cpu/search.py", "cpu/matching/engine.py"])
+@pytest.mark.parametrize("path", [cache.BEYOND[0], "cpu/pairs_in_csr.py", "cpu/matching/engine.py"])
 def test_each_content_and_name_counts(sources, path):
     before = stamp()
     (sources / path).write_text("LIMIT = 2")
@@ -126,7 +126,7 @@ def test_each_content_and_name_counts(sources, path):
 
 def test_a_file_that_moves_is_another(sources):
     before = stamp()
-    (sources / "cpu" / "search.py").rename(sources / "cpu" / "matching" / "search.py")
+    (sources / "cpu" / "pairs_in_csr.py").rename(sources / "cpu" / "matching" / "pairs_in_csr.py")
     assert stamp() != before
 
 
@@ -151,9 +151,13 @@ def test_a_package_that_is_an_archive_has_a_stamp(monkeypatch, tmp_path):
 
 def test_what_the_stamp_does_not_cover_has_numbas_own(sources):
     """Kernels of tests, and those of an archive, whose files cannot be read."""
-    kernels = sources / "cpu" / "search.py"
+    kernels = sources / "cpu" / "pairs_in_csr.py"
     assert cache._is_covered(str(kernels))
-    for other in (sources / "contracts.py", sources / "cpu2" / "search.py", kernels / "search.py"):
+    for other in (
+        sources / "contracts.py",
+        sources / "cpu2" / "pairs_in_csr.py",
+        kernels / "pairs_in_csr.py",
+    ):
         assert not cache._is_covered(str(other))
 
 

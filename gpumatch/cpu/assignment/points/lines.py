@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
+from gpumatch.cpu.assignment.points.distances import offsets_of
 from gpumatch.cpu.assignment.points.least import insert
-from gpumatch.cpu.distances import offsets_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.workers import Workers

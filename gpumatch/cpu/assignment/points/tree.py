@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Points
-from gpumatch.cpu.assignment.points.least import insert
-from gpumatch.cpu.distances import (
+from gpumatch.cpu.assignment.points.distances import (
     LARGEST_ROOT,
     LEAST_ROOT,
     METRICS,
@@ -46,6 +45,7 @@ from gpumatch.cpu.distances import (
     near_root,
     offsets_of,
 )
+from gpumatch.cpu.assignment.points.least import insert
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -334,7 +334,7 @@ def step_of(x, box, node, k, sign):
 
 @kernel
 def scaled_root_of(X, row, box, node, sign, root):
-    """Do as `scaled_root` of `gpumatch.cpu.distances` does, for the point that bounds a box."""
+    """Do as `scaled_root` of `distances` does, for the point that bounds a box."""
     is_small = root <= LEAST_ROOT
     factor = SCALE if is_small else 1 / SCALE
     total = 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpumatch import BipartiteGraph, maximum_matching
-from gpumatch.cpu import vertex_cover
+from gpumatch.cpu.matching import vertex_cover
 from graphs import make
 
 
