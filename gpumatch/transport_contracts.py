@@ -1,0 +1,149 @@
+"""The contract of transport algorithms: what they receive and what they return.
+
+A transport algorithm is a function
+
+    solve(task: TransportTask) -> TransportSolution
+
+The problem
+-----------
+Rows have a supply and columns have a demand. A unit that goes from row i to column j costs c_ij.
+With f_ij >= 0 the integer flow of a pair and u_i >= 0 the units of row i that are not shipped,
+
+    minimise    sum of c_ij f_ij  +  sum of row_limit_i u_i
+    subject to  sum_j f_ij + u_i = supply_i,    sum_i f_ij <= demand_j
+
+Without `row_limit`, each u_i is 0: every row ships all its supply, or the problem is infeasible.
+The front door has turned the caller's problem into this one: costs to be maximised are negated,
+and rows and columns have changed places if the columns are to be filled. So there may be more rows
+than columns. Any number of rows and columns may be 0, and so may any supply or demand.
+
+The proof
+---------
+With a dual u_i of each row and v_j of each column,
+
+    u_i + v_j <= c_ij    for every pair that is allowed, with equality where f_ij > 0
+    v_j <= 0             and v_j = 0 where column j is not full
+    u_i <= row_limit_i   with equality where units of row i are not shipped
+
+Then the cost is the sum of supply_i u_i and demand_j v_j, and no flow costs less. For integers all
+of this holds exactly. For floats the equalities and the inequalities hold up to rounding; the
+front door makes the inequalities exact, and reports the gap that results.
+A row without supply and a column without demand have duals, too, and these are feasible.
+
+An algorithm calls ``control.tick(units shipped)`` at least every half second of work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpumatch.contracts import Control
+
+__all__ = ["TransportSolution", "TransportSolver", "TransportTask"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TransportTask:
+    """A transport problem, and the caller's arguments for the run. An algorithm changes no array.
+
+    Attributes
+    ----------
+    supply, demand : int64 arrays of length n and m
+        Units, >= 0. The sum of each is at most 2**62.
+    costs : int64 or float64 array of shape (n, m), C-contiguous, optional
+        The costs of a dense problem to minimise; None if the problem is sparse. Infinity in a
+        matrix of floats forbids a pair. No cost is NaN or -infinity.
+    forbidden : bool array of shape (n, m), optional
+        Pairs that are forbidden in a dense matrix of integers; None if none is. It is always None
+        for floats.
+    indptr, indices, data : arrays, optional
+        The costs of a sparse problem in CSR: int64, int32 or int64, int64 or float64. Only stored
+        pairs are allowed, and a stored 0 is a cost of 0. The columns of a row ascend strictly. All
+        data are finite.
+    row_limit : array of length n, optional
+        The cost of a unit that is not shipped, finite, of the costs' dtype. It may be negative.
+        None if every row must ship all that it has. Then the total supply is at most the total
+        demand.
+    initial : (row_dual, col_dual), optional
+        Duals to begin from, finite, of the costs' dtype. They need not be feasible or of any use.
+    control : Control
+    threads, seed : int
+        As in `gpumatch.contracts.MatchingTask`.
+
+    Notes
+    -----
+    With integers, ``(min(n, m) + 1) * C < 2**62`` for the largest magnitude C of costs and limits.
+    """
+
+    supply: np.ndarray
+    demand: np.ndarray
+    control: Control
+    costs: np.ndarray | None = None
+    forbidden: np.ndarray | None = None
+    indptr: np.ndarray | None = None
+    indices: np.ndarray | None = None
+    data: np.ndarray | None = None
+    row_limit: np.ndarray | None = None
+    initial: tuple[np.ndarray, np.ndarray] | None = None
+    threads: int = 1
+    seed: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.supply), len(self.demand)
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.costs is None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the costs, the limits and the duals: int64 or float64."""
+        values = self.data if self.costs is None else self.costs
+        assert values is not None  # a task has one or the other
+        return values.dtype
+
+    @property
+    def is_integer(self) -> bool:
+        return self.dtype.kind == "i"
+
+
+@dataclasses.dataclass
+class TransportSolution:
+    """What a transport algorithm returns.
+
+    Attributes
+    ----------
+    rows, cols, flow : int64 arrays
+        The pairs with flow and their units, > 0. Each pair appears once, in the order of rows and
+        then of columns. The flow never exceeds a supply or a demand.
+    row_dual, col_dual : arrays of length n and m, of the costs' dtype
+        The duals, finite. The inequalities of the proof hold wherever the run ends, stopped or
+        infeasible runs included. The equalities hold if `is_optimal`.
+    is_optimal : bool
+        True if the algorithm has ended by itself with a cheapest flow. If it is False and
+        `infeasible_rows` is None, the control has stopped the run, and the flow is what is shipped
+        so far.
+    infeasible_rows : int64 array, optional
+        A Hall violator, in ascending order, if there is no limit and the rows cannot ship all:
+        rows whose supply exceeds the demand of all columns that they may use. None otherwise.
+    stats : dict
+        Counts of the run, with names of the algorithm's own and values of plain Python types.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+    flow: np.ndarray
+    row_dual: np.ndarray
+    col_dual: np.ndarray
+    is_optimal: bool
+    infeasible_rows: np.ndarray | None = None
+    stats: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+TransportSolver = Callable[[TransportTask], TransportSolution]
+"""The type of a transport algorithm."""
