@@ -25,7 +25,7 @@ FLOORS = [
     {"batch_contracts", "numeric", "transport_contracts"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
-    {"cuda.distributed"},
+    {"cpu.transport", "cuda.distributed"},
     {"dispatch.by_device", "dispatch.mixed_dgs", "reference"},
     {"interop"},
     {"interop.compressed"},
