@@ -15,7 +15,8 @@ float costs is proven if both of these hold:
       ULPS * UNIT * k * max(M, min(D, 4 (k + 1) M))
 
   for k pairs, where M is the largest magnitude of their costs and limits, and D that of the duals
-  of matched vertices. No assignment needs larger duals than 4 (k + 1) M.
+  of matched vertices. No assignment needs larger duals than 4 (k + 1) M. Of a flow, each unit of
+  mass is rounded as a pair is: the mass takes the place of the first k.
 
 Computed costs may be rounded (`gpumatch.contracts.Rounding`). What that may add is added to the gap
 after the decision (`rounding_above`), so that the gap holds for the exact costs.
@@ -64,6 +65,7 @@ def proof_of(
     largest_dual: Callable[[], float],
     objective: float = math.inf,
     rounding: Callable[[float], float] | None = None,
+    mass: float | None = None,
 ) -> Proof:
     """Compute the gap of an assignment, and decide if it is proven.
 
@@ -84,13 +86,17 @@ def proof_of(
         The objective tells if the gap is coarse. By default it is not.
     rounding : callable, optional
         It returns by how much the rounding of computed costs may enlarge a gap.
+    mass : float, optional
+        What all pairs together carry. By default each pair carries 1.
 
     Raises
     ------
     RuntimeError
         If the gap is negative.
     """
-    proof = _proof_of(list(terms), pairs, has_ended, is_integer, largest, largest_dual, objective)
+    proof = _proof_of(
+        list(terms), pairs, has_ended, is_integer, largest, largest_dual, objective, mass
+    )
     if rounding is None or proof.gap == math.inf:
         return proof
     return proof._replace(gap=_sum_above([proof.gap, rounding(proof.gap)]))
@@ -104,6 +110,7 @@ def _proof_of(
     largest: Callable[[], float],
     largest_dual: Callable[[], float],
     objective: float,
+    mass: float | None,
 ) -> Proof:
     """The gap of costs as they are computed, and the decision."""
     gap = sum(terms) if is_integer else _sum_above(terms)
@@ -114,11 +121,11 @@ def _proof_of(
     if not (has_ended and gap < math.inf):
         return Proof(gap, False)
     most = largest()
-    if gap <= allowance_of(pairs, most, 0.0):
+    if gap <= allowance_of(pairs, most, 0.0, mass):
         return Proof(gap, True)
     return Proof(
         gap,
-        gap <= allowance_of(pairs, most, largest_dual()),
+        gap <= allowance_of(pairs, most, largest_dual(), mass),
         is_coarse=gap > FINE * abs(objective),
     )
 
@@ -180,10 +187,12 @@ def _fault(gap: Any) -> RuntimeError:
     )
 
 
-def allowance_of(pairs: int, largest: float, largest_dual: float) -> float:
-    """The gap up to which an assignment of floats counts as optimal."""
+def allowance_of(
+    pairs: int, largest: float, largest_dual: float, mass: float | None = None
+) -> float:
+    """The gap up to which an assignment of floats, or a flow of this mass, counts as optimal."""
     scale = max(largest, min(largest_dual, 4.0 * (pairs + 1) * largest))
-    return ULPS * UNIT * pairs * scale
+    return ULPS * UNIT * (pairs if mass is None else mass) * scale
 
 
 def _sum_above(terms: list[float]) -> float:

@@ -1,0 +1,89 @@
+"""Exact sums of products of numbers and whole units, on the host, by operations on whole arrays.
+
+The cost of a flow is such a sum: what a pair costs, times the units that it carries. As in
+`gpumatch.numeric.exact_sums`, an array becomes a few Python numbers with exactly its sum.
+
+Integers are multiplied in 64 bits if the sum fits into these, else as Python ints.
+
+A float is split into two, of 26 and 27 bits, and the units into digits of 21 bits. A product of two
+such parts has at most 48 bits, so float64 holds it, unless it is too small. Products that are too
+small are computed as fractions instead.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gpumatch.numeric.exact_sums import summands
+
+__all__ = ["product_terms"]
+
+LOW = np.int64(-(1 << 27))
+"""A mask that leaves 26 bits of a float's mantissa."""
+DIGIT = 21
+"""Bits of a digit of the units."""
+SMALL = 2.0**-1000
+"""Products from here on have no bit below the least float."""
+
+
+def product_terms(values: np.ndarray, units: np.ndarray, unit: float = 1) -> list[Any]:
+    """A few ints or floats with exactly the sum of values times units times `unit`.
+
+    Parameters
+    ----------
+    values : int64 or float64 array
+        Finite numbers.
+    units : int64 array
+        At least 0.
+    unit : int or float
+        1 for integers; a power of 2 for floats.
+
+    Raises
+    ------
+    OverflowError
+        If a product of floats is beyond float64.
+    """
+    if values.size == 0:
+        return []
+    if values.dtype.kind != "f":
+        return [_whole(values, units)]
+    values = values.astype(np.float64, copy=False)
+    high = (values.view(np.int64) & LOW).view(np.float64)
+    parts = [high, values - high]
+    terms: list[float] = []
+    top = int(units.max())
+    for shift in range(0, max(top.bit_length(), 1), DIGIT):
+        digit = ((units >> shift) & ((1 << DIGIT) - 1)).astype(np.float64) * (2.0**shift * unit)
+        for part in parts:
+            with np.errstate(over="ignore", under="ignore"):
+                product = part * digit
+            size = abs(product)
+            if bool(((size < SMALL) & (part != 0) & (digit != 0)).any()):
+                return _fractions(values, units, unit)
+            if not bool((size < math.inf).all()):
+                raise OverflowError("a product is beyond the range of float64")
+            terms += summands(product)
+    return terms
+
+
+def _whole(values: np.ndarray, units: np.ndarray) -> int:
+    most = max(abs(int(values.max())), abs(int(values.min())))
+    if most * sum(summands(units)) < 2**63:
+        return int(np.dot(values, units))
+    return sum(map(operator.mul, values.tolist(), units.tolist()))
+
+
+def _fractions(values: np.ndarray, units: np.ndarray, unit: float) -> list[float]:
+    """Floats with the sum of the products, but for less than the least float."""
+    total = sum(map(operator.mul, map(Fraction, values.tolist()), units.tolist()), Fraction(0))
+    total *= Fraction(unit)
+    terms: list[float] = []
+    while not terms or terms[-1]:
+        terms.append(float(total))
+        total -= Fraction(terms[-1])
+    return terms
