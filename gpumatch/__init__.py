@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gpumatch.results.b_matching import BMatching
     from gpumatch.results.bottleneck import BottleneckAssignment
     from gpumatch.results.matching import Matching
+    from gpumatch.results.transport import Transport
+    from gpumatch.transportation import transport
 
 __version__ = "0.1.0"
 
@@ -43,6 +45,7 @@ __all__ = [
     "Matching",
     "PointCosts",
     "SparseCosts",
+    "Transport",
     "algorithms",
     "assign",
     "csgraph",
@@ -52,6 +55,7 @@ __all__ = [
     "maximum_matching",
     "optimize",
     "plot",
+    "transport",
     "verify",
     "warmup",
 ]
@@ -69,9 +73,11 @@ _HOME = {
     "Matching": "results.matching",
     "PointCosts": "costs",
     "SparseCosts": "costs",
+    "Transport": "results.transport",
     "algorithms": "dispatch.registry",
     "assign": "assignment",
     "maximum_matching": "matching",
+    "transport": "transportation",
     "verify": "certificates",
     "warmup": "compiling",
 }

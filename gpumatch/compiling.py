@@ -16,6 +16,7 @@ from gpumatch.dispatch.backends import check_backend
 from gpumatch.dispatch.devices import why_no_cuda
 from gpumatch.dispatch.registry import PROBLEMS, STARTS, Algorithm, BackendName, algorithms
 from gpumatch.matching import maximum_matching
+from gpumatch.transportation import transport
 
 __all__ = ["warmup"]
 
@@ -92,10 +93,8 @@ def _steps(backend: str) -> Iterator[Step]:
             if backend not in algorithm.backends:
                 continue
             name = f"{backend}: {problem}, {algorithm.name}"
-            if problem == "matching":
-                yield name, run(_match, graph, algorithm, backend)
-            else:
-                yield name, run(_assign, algorithm, backend)
+            step: Any = {"matching": run(_match, graph), "assignment": _assign, "transport": _ship}
+            yield name, run(step[problem], algorithm, backend)
     if backend == "cpu":
         yield "cpu: dense costs for which rows compete", _contested
         yield "cpu: sparse costs of many rows", _many
@@ -124,6 +123,16 @@ def _assign(algorithm: Algorithm, backend: str) -> None:
                 verify(costs, a)
             assign(costs, cost_limit=500, **how)
             assign(costs, cardinality="maximum", maximize=True, **how)
+
+
+def _ship(algorithm: Algorithm, backend: str) -> None:
+    how: Any = {"algorithm": algorithm.name, "backend": backend}
+    masses = np.random.default_rng(0).integers(1, 100, SIDE)
+    wishes: list[Any] = [{}, {"cost_limit": 500}, {"cardinality": "maximum"}]
+    for dtype in ("int64", "float64"):
+        for costs in (_dense(dtype), _sparse(dtype)):
+            for wish in wishes:
+                transport(costs, masses, masses, **wish, **how)
 
 
 def _contested() -> None:

@@ -36,7 +36,7 @@ FLOORS = [
     {"problems.at_limit", "problems.initial", "problems.request"},
     {"problems.cardinality"},
     {"problems", "results.tensors"},
-    {"assignment", "matching"},
+    {"assignment", "matching", "transportation"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),
         *("optimize", "plot"),

@@ -23,7 +23,11 @@ DEFAULTS = {
         "cardinality": "full", "cost_limit": None, "initial": None, "weight": "weight",
         "row_nodes": None, "sizes": None, "on_error": "raise",
     },
-    gm.verify: {"optimal": True, "sizes": None},
+    gm.transport: {
+        **RUN, **CALL, "algorithm": "auto", "maximize": False, "cardinality": "full",
+        "cost_limit": None, "initial": None,
+    },
+    gm.verify: {"optimal": True, "sizes": None, "supply": None, "demand": None},
     gm.algorithms: {"problem": None},
     gm.warmup: {"backend": "auto", "tell": None},
     gm.BipartiteGraph.from_edges: {"shape": None},

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from gpumatch.contracts import AssignmentTask, Components, Costs, Graph, Task
+from gpumatch.contracts import AssignmentTask, Components, Costs, Graph
 from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.dispatch.devices import why_no_cuda
 from gpumatch.dispatch.registry import (
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
         """The names of algorithm and backend, for the statistics of the call."""
         return {"algorithm": self.algorithm.name, "backend": self.backend}
 
-    def search(self) -> Callable[[Task], bool]:
+    def search(self) -> Callable[[Any], Any]:
         """The function of the algorithm, with its options set."""
         return self._home.run_with(self.options)
 
@@ -105,6 +105,18 @@ def choose_assignment(
     where = _where(asks, backend, costs.on_device, pays_on_gpu)
     best = _best_assignment(where, costs)
     return _choice(_chosen("assignment", algorithm, where, options, best), where, options)
+
+
+def choose_transport(
+    algorithm: str, backend: str, options: Mapping[str, Any], costs: Costs
+) -> Choice:
+    """Choose what finds a transport of these costs."""
+    asks = _asks("transport", algorithm, backend, options)
+    if not asks:
+        homes = dict.fromkeys(b for a in table("transport").values() for b in a.backends)
+        asks = [_Ask("transport", tuple(homes))]
+    where = _where(asks, backend, costs.on_device, lambda: False)
+    return _choice(_chosen("transport", algorithm, where, options, "engine"), where, options)
 
 
 def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, Components]:

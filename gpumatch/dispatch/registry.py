@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from gpumatch.running.interrupts import InterruptsHeld
 
 if TYPE_CHECKING:
-    from gpumatch.contracts import MatchingTask, Task
+    from gpumatch.contracts import MatchingTask
 
 __all__ = [
     "BACKENDS",
@@ -32,7 +32,7 @@ __all__ = [
 BackendName = Literal["auto", "cpu", "cuda", "reference"]
 StartName = Literal["auto", "cheap", "karp-sipser", "min-degree", "none"]
 BACKENDS = get_args(BackendName)[1:]
-PROBLEMS = ("matching", "assignment")
+PROBLEMS = ("matching", "assignment", "transport")
 
 Options = Mapping[str, tuple[str, ...]]
 
@@ -82,7 +82,7 @@ class Home:
         """The given options, and the defaults of all others."""
         return {name: given.get(name, values[0]) for name, values in self.values.items()}
 
-    def run_with(self, options: Mapping[str, Any]) -> Callable[[Task], bool]:
+    def run_with(self, options: Mapping[str, Any]) -> Callable[[Any], Any]:
         """The function with those of these options that it takes."""
         told = {name: value for name, value in options.items() if name in self.options}
         return functools.partial(load(self.function), **self.fixed, **told)
@@ -95,7 +95,7 @@ class Algorithm:
     Attributes
     ----------
     name, problem : str
-        The name that the field uses, and ``"matching"`` or ``"assignment"``.
+        The name that the field uses, and ``"matching"``, ``"assignment"`` or ``"transport"``.
     backends : tuple of str
         The backends that have it: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
     exact : bool
@@ -283,9 +283,18 @@ _ASSIGNMENT = (
         },
     ),
 )
+_TRANSPORT = (
+    Algorithm(
+        "engine",
+        "transport",
+        True,
+        "ours",
+        {"cpu": Home(_CPU + "transport.engine:solve")},
+    ),
+)
 _TABLES = {
     problem: {algorithm.name: algorithm for algorithm in algorithms}
-    for problem, algorithms in zip(PROBLEMS, (_MATCHING, _ASSIGNMENT))
+    for problem, algorithms in zip(PROBLEMS, (_MATCHING, _ASSIGNMENT, _TRANSPORT))
 }
 
 STARTS = {
@@ -342,6 +351,9 @@ JOIN, JOIN_LISTED = (
 FINISH = _CPU + "assignment.search.finish:run"
 """The function that closes the gap of an exact algorithm's result, on the host."""
 
+FAIR_ROWS = _CPU + "assignment.search.fair_duals:write_fair_duals"
+"""The function that writes the largest duals of rows that no pair undercuts, on the host."""
+
 SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"
 """The function that finds the assignment that SciPy finds, where several are optimal."""
 
@@ -354,7 +366,7 @@ def algorithms(problem: str | None = None) -> list[Algorithm]:
 
     Parameters
     ----------
-    problem : {"matching", "assignment"}, optional
+    problem : {"matching", "assignment", "transport"}, optional
         List those for this problem only.
 
     Raises
@@ -369,7 +381,7 @@ def algorithms(problem: str | None = None) -> list[Algorithm]:
     ['engine', 'hk', 'hkdw', 'pfp', 'p-hk', 'p-pfp', 'p-dbfs']
     """
     if problem is None:
-        return [*_MATCHING, *_ASSIGNMENT]
+        return [*_MATCHING, *_ASSIGNMENT, *_TRANSPORT]
     if problem not in PROBLEMS:
         raise ValueError(f"problem must be None or one of {PROBLEMS}; got {problem!r}")
     return list(_TABLES[problem].values())

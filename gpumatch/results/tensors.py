@@ -184,7 +184,8 @@ class _BatchInTensors(_InTensors):
 def _class_of(kind: Any) -> type:
     """A class of results like `kind`, in tensors."""
     is_batch = hasattr(kind, "__getitem__")
-    names = (*_ARRAYS, *_OF_A_BATCH) if is_batch else _ARRAYS
+    names = getattr(kind, "_TENSORS", _ARRAYS)
+    names = (*names, *_OF_A_BATCH) if is_batch else names
     own: dict[str, Any] = {name: property(functools.partial(_array, name)) for name in names}
     if is_batch:
         own["objective"] = property(_objectives_of)

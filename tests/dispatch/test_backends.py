@@ -322,6 +322,12 @@ def test_the_table_lists_every_algorithm_where_it_runs():
     assert all(a.problem == "matching" and a.exact and a.reference for a in table.values())
 
 
+def test_the_table_lists_what_solves_transport():
+    (engine,) = gm.algorithms("transport")
+    assert (engine.name, engine.problem, engine.backends) == ("engine", "transport", ("cpu",))
+    assert engine.exact
+
+
 def test_the_table_says_what_algorithms_for_assignment_do():
     table = {algorithm.name: algorithm for algorithm in gm.algorithms("assignment")}
     assert {name for name, a in table.items() if not a.exact} == {"dgs"}

@@ -1,0 +1,372 @@
+"""Cheapest flows between bounds, each made from the one problem of `gpumatch.transport_contracts`.
+
+An algorithm knows rows that ship all their units, or pay a limit for each that stays, and columns
+of limited demand. `Shipper.ship` hands it such a problem. Lower bounds are made from that
+(`Shipper.ship_within`), in a network without a limit whose both sides have equal totals:
+
+- A column with lower bound l and upper bound h becomes two: the *need*, of l units, and the
+  *spare*, of h - l. A dummy row ships what the columns lack. It reaches spares only, at cost 0, so
+  the rows themselves must fill each need.
+- With a limit, a row becomes two in the same way. A dummy column takes what does not go. It is
+  reached by spare rows, at the cost of the limit, and by the dummy row, at cost 0.
+
+Duals come back as follows. All of them are shifted so that the dual of the dummy row is 0. Then
+spares have duals of at most 0, and a vertex gets the larger dual of its two parts. Both parts have
+the same pairs, so the larger dual is feasible too. The bound that `gpumatch.problems.transport`
+states is then no less than that of the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.contracts import Costs
+from gpumatch.numeric.exact_sums import summands
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.masses import Bounds
+from gpumatch.running.control import Control
+from gpumatch.transport_contracts import TransportSolution, TransportSolver, TransportTask
+
+__all__ = ["Found", "InfeasibleMassesError", "Shipper", "total_of"]
+
+
+class InfeasibleMassesError(InfeasibleError):
+    """No flow meets what rows and columns must have.
+
+    Attributes
+    ----------
+    rows, cols : int arrays
+        A Hall violator and its neighbours: either rows that must ship more than all columns take
+        that they may use, or columns that must get more than all rows have that may use them.
+    needed, available : int or float
+        What the one side must have, and what the other side has, in the caller's masses.
+    by_rows : bool
+        True if the rows are those that must have more.
+    """
+
+    def __init__(
+        self, rows: Any, cols: Any, needed: float, available: float, by_rows: bool = True
+    ) -> None:
+        many, few = (rows, cols) if by_rows else (cols, rows)
+        sides = ("rows", "columns") if by_rows else ("columns", "rows")
+        ValueError.__init__(
+            self,
+            f"the masses are infeasible: {len(many)} {sides[0]} must have {needed} in all, but the "
+            f"{len(few)} {sides[1]} that they may use have {available} only",
+        )
+        self.rows, self.cols, self.problem = rows, cols, None
+        self.needed, self.available, self.by_rows = needed, available, by_rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rows, self.cols, self.needed, self.available, self.by_rows)
+
+
+class Found(NamedTuple):
+    """A flow of a problem, and its duals.
+
+    Attributes
+    ----------
+    rows, cols, flow : int64 arrays
+        The pairs with flow, by row and column, and their units.
+    row_dual, col_dual : arrays
+    has_ended : bool
+        True if the algorithm has ended by itself, so that the flow is optimal.
+    lacking : (rows, cols, needed, available, by_rows), optional
+        The arguments of an `InfeasibleMassesError`, in units, if there is no such flow.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+    flow: np.ndarray
+    row_dual: np.ndarray
+    col_dual: np.ndarray
+    has_ended: bool
+    lacking: tuple[Any, Any, int, int, bool] | None = None
+
+
+class Shipper:
+    """Solves problems by an algorithm, and adds up what it counts."""
+
+    def __init__(self, solve: TransportSolver, control: Control, threads: int, seed: int) -> None:
+        self._solve, self._control = solve, control
+        self._threads, self._seed = threads, seed
+        self.counts: dict[str, Any] = {}
+
+    def ship(
+        self,
+        costs: Costs,
+        supply: np.ndarray,
+        demand: np.ndarray,
+        limit: float | None = None,
+        initial: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Found:
+        """The cheapest flow. Without a limit, the rows ship all."""
+        entries = costs.entries() if costs.is_sparse else costs.dense()
+        dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
+        found = self._run(_wide(entries, dtype), supply, demand, limit, initial)
+        lacking = None
+        if found.infeasible_rows is not None:
+            rows = found.infeasible_rows
+            cols = _reached(costs, rows, by_rows=True)
+            lacking = rows, cols, total_of(supply[rows]), total_of(demand[cols]), True
+        return _found(found, lacking)
+
+    def ship_most(self, costs: Costs, supply: np.ndarray, demand: np.ndarray) -> Found:
+        """The largest flow, whatever it costs. A unit that stays costs 1, so all duals are whole.
+
+        Rows with a dual of at least 1, and columns with one of at most -1, are a cut: these rows
+        reach no other columns, and no other row uses these columns.
+        """
+        forbidden = None
+        if costs.is_sparse:
+            indptr, indices, weights = costs.entries()
+            entries: Any = (indptr, indices, np.zeros(weights.size, np.int64))
+        else:
+            values = costs.dense()
+            entries = np.zeros(values.shape, np.int64)
+            forbidden = None if costs.is_integer else ~(values < np.inf)
+        return _found(self._run(entries, supply, demand, 1, forbidden=forbidden))
+
+    def ship_within(
+        self, costs: Costs, rows: Bounds, cols: Bounds, limit: float | None = None
+    ) -> Found:
+        """The cheapest flow between bounds. Without a limit, the rows ship their upper bounds."""
+        spare = total_of(cols.upper)
+        if limit is None:
+            spare -= total_of(rows.upper)
+            if not (cols.has_lower and spare):
+                return self.ship(costs, rows.upper, cols.upper)
+        network = _Network(costs, rows, cols, limit, spare)
+        found = self._run(
+            network.entries,
+            network.supply,
+            network.demand,
+            None,
+            forbidden=network.forbidden,
+        )
+        return network.in_vertices(found)
+
+    def _run(
+        self,
+        entries: Any,
+        supply: np.ndarray,
+        demand: np.ndarray,
+        limit: float | None,
+        initial: tuple[np.ndarray, np.ndarray] | None = None,
+        forbidden: np.ndarray | None = None,
+    ) -> TransportSolution:
+        is_sparse = isinstance(entries, tuple)
+        dtype = (entries[2] if is_sparse else entries).dtype
+        form: dict[str, Any] = (
+            dict(zip(("indptr", "indices", "data"), entries))
+            if is_sparse
+            else {"costs": entries, "forbidden": forbidden}
+        )
+        task = TransportTask(
+            supply,
+            demand,
+            self._control,
+            row_limit=None if limit is None else np.full(supply.size, limit, dtype),
+            initial=initial,
+            threads=self._threads,
+            seed=self._seed,
+            **form,
+        )
+        with self._control.part("search"):
+            found = self._solve(task)
+        for name, value in found.stats.items():
+            before = self.counts.get(name)
+            is_count = isinstance(value, (int, float)) and isinstance(before, (int, float))
+            self.counts[name] = before + value if is_count else value
+        return found
+
+
+class _Network:
+    """The network of `ship_within`: its costs, supplies and demands, and the way back."""
+
+    def __init__(
+        self, costs: Costs, rows: Bounds, cols: Bounds, limit: float | None, spare: int
+    ) -> None:
+        self.costs, self.rows, self.cols, self.limit = costs, rows, cols, limit
+        if limit is None:
+            count = rows.upper.size
+            self.row_of, row_units = np.arange(count), rows.upper
+            self.row_is_need = np.ones(count, bool)
+        else:
+            self.row_of, row_units, self.row_is_need = _parts_of(rows)
+        self.col_of, col_units, self.col_is_need = _parts_of(cols)
+        self.supply = np.append(row_units, spare).astype(np.int64)
+        sink = [] if limit is None else [total_of(rows.upper)]
+        self.demand = np.append(col_units, np.array(sink, np.int64)).astype(np.int64)
+        self.dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
+        self.forbidden: np.ndarray | None = None
+        self.entries: Any = self._sparse() if costs.is_sparse else self._dense()
+
+    def _dense(self) -> np.ndarray:
+        nrows, ncols = self.row_of.size, self.col_of.size
+        is_integer = self.costs.is_integer
+        values = np.zeros((self.supply.size, self.demand.size), self.dtype)
+        values[:nrows, :ncols] = self.costs.dense()[self.row_of[:, None], self.col_of]
+        forbidden = np.zeros(values.shape, bool)
+        forbidden[nrows, :ncols] = self.col_is_need
+        if self.limit is not None:
+            values[:nrows, ncols] = self.limit
+            forbidden[:nrows, ncols] = self.row_is_need
+        if is_integer:
+            self.forbidden = forbidden
+        else:
+            values[forbidden] = np.inf
+        return values
+
+    def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        nrows, ncols = self.row_of.size, self.col_of.size
+        own, cols, weights = self.costs.tile(slice(0, self.costs.shape[0]))
+        row_parts = _numbers_of(self.row_of, self.row_is_need, self.costs.shape[0])
+        col_parts = _numbers_of(self.col_of, self.col_is_need, self.costs.shape[1])
+        found = []
+        for part in row_parts:
+            for other in col_parts:
+                here, there = part[own], other[cols]
+                kept = (here >= 0) & (there >= 0)
+                found.append((here[kept], there[kept], weights[kept]))
+        spares = (~self.col_is_need).nonzero()[0]
+        found.append((np.full(spares.size, nrows), spares, np.zeros(spares.size)))
+        if self.limit is not None:
+            optional = (~self.row_is_need).nonzero()[0]
+            found.append(
+                (optional, np.full(optional.size, ncols), np.full(optional.size, self.limit))
+            )
+            found.append((np.array([nrows]), np.array([ncols]), np.zeros(1)))
+        rows, cols = (np.concatenate([part[side] for part in found]) for side in (0, 1))
+        data = np.concatenate([part[2].astype(self.dtype) for part in found])
+        order = np.lexsort((cols, rows))
+        indptr = np.zeros(self.supply.size + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=self.supply.size), out=indptr[1:])
+        return indptr, cols[order].astype(np.int32), data[order]
+
+    def in_vertices(self, found: TransportSolution) -> Found:
+        """The flow and the duals of the caller's rows and columns."""
+        nrows, ncols = self.row_of.size, self.col_of.size
+        is_real = (found.rows < nrows) & (found.cols < ncols)
+        rows, cols, flow = merged(
+            self.row_of[found.rows[is_real]],
+            self.col_of[found.cols[is_real]],
+            found.flow[is_real],
+        )
+        shift = found.row_dual[nrows]
+        of_rows = found.row_dual[:nrows] - shift
+        if self.limit is not None:
+            of_rows[~self.row_is_need] = np.minimum(of_rows[~self.row_is_need], self.limit)
+        of_cols = found.col_dual[:ncols] + shift
+        lacking = None if found.infeasible_rows is None else self._lacking(found.infeasible_rows)
+        return Found(
+            rows,
+            cols,
+            flow,
+            _larger(of_rows, self.row_of, self.costs.shape[0]),
+            _larger(of_cols, self.col_of, self.costs.shape[1]),
+            found.is_optimal,
+            lacking,
+        )
+
+    def _lacking(self, parts: np.ndarray) -> tuple[Any, Any, int, int, bool]:
+        """What the violator of the network says of rows and columns."""
+        nrows = self.row_of.size
+        own = parts[parts < nrows]
+        if own.size == parts.size:  # only needs count: spares have the dummy column
+            rows = np.unique(self.row_of[own[self.row_is_need[own]]])
+            cols = _reached(self.costs, rows, by_rows=True)
+            least = self.rows.upper if self.limit is None else self.rows.lower
+            return rows, cols, total_of(least[rows]), total_of(self.cols.upper[cols]), True
+        is_met = np.zeros(self.costs.shape[1], bool)  # the dummy row reaches all that is no need
+        is_met[_reached(self.costs, np.unique(self.row_of[own]), by_rows=True)] = True
+        cols = (~is_met & (self.cols.lower > 0)).nonzero()[0]
+        rows = _reached(self.costs, cols, by_rows=False)
+        needed = total_of(self.cols.lower[cols])
+        return rows, cols, needed, total_of(self.rows.upper[rows]), False
+
+
+def total_of(units: np.ndarray) -> int:
+    """The sum of units, as a Python int."""
+    return sum(summands(units))
+
+
+def merged(
+    rows: np.ndarray, cols: np.ndarray, flow: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs in the order of rows and columns, each once, with the sum of its units."""
+    order = np.lexsort((cols, rows))
+    rows, cols, flow = rows[order], cols[order], flow[order]
+    is_first = np.ones(rows.size, bool)
+    is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
+    if rows.size:
+        flow = np.add.reduceat(flow, is_first.nonzero()[0])
+    return rows[is_first].astype(np.int64), cols[is_first].astype(np.int64), flow
+
+
+def _found(solution: TransportSolution, lacking: Any = None) -> Found:
+    return Found(
+        solution.rows,
+        solution.cols,
+        solution.flow,
+        solution.row_dual,
+        solution.col_dual,
+        solution.is_optimal,
+        lacking,
+    )
+
+
+def _wide(entries: Any, dtype: Any) -> Any:
+    """A matrix or CSR arrays, with costs of this dtype."""
+    if isinstance(entries, tuple):
+        indptr, indices, weights = entries
+        return np.asarray(indptr, np.int64), indices, np.asarray(weights, dtype)
+    return np.ascontiguousarray(entries, dtype)
+
+
+def _parts_of(bounds: Bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The vertex of each part, its units, and marks of needs. Each vertex has a part."""
+    needs = bounds.lower.nonzero()[0]
+    room = bounds.upper - bounds.lower
+    spares = ((room > 0) | (bounds.upper == 0)).nonzero()[0]
+    of = np.concatenate([needs, spares])
+    units = np.concatenate([bounds.lower[needs], room[spares]])
+    return of, units, np.arange(of.size) < needs.size
+
+
+def _numbers_of(of: np.ndarray, is_need: np.ndarray, length: int) -> list[np.ndarray]:
+    """The number of each vertex's need, and that of its spare; -1 without."""
+    found = []
+    for marks in (is_need, ~is_need):
+        numbers = np.full(length, -1)
+        numbers[of[marks]] = marks.nonzero()[0]
+        found.append(numbers)
+    return found
+
+
+def _larger(duals: np.ndarray, of: np.ndarray, length: int) -> np.ndarray:
+    """The larger dual of the parts of each vertex."""
+    low = np.iinfo(np.int64).min if duals.dtype.kind == "i" else -np.inf
+    found = np.full(length, low, duals.dtype)
+    np.maximum.at(found, of, duals)
+    return found
+
+
+def _reached(costs: Costs, vertices: np.ndarray, *, by_rows: bool) -> np.ndarray:
+    """The columns of some rows, or the rows of some columns, in order."""
+    nrows, ncols = costs.shape
+    marks = np.zeros(nrows if by_rows else ncols, bool)
+    marks[vertices] = True
+    found = np.zeros(ncols if by_rows else nrows, bool)
+    for tile in costs.tiles():
+        rows, cols, values = costs.tile(tile)
+        allowed = values < np.inf
+        if by_rows:
+            allowed &= marks[rows]
+            found[np.broadcast_to(cols, allowed.shape)[allowed]] = True
+        else:
+            allowed &= marks[cols]
+            found[np.broadcast_to(rows, allowed.shape)[allowed]] = True
+    return found.nonzero()[0]

@@ -1,0 +1,133 @@
+"""The front door to optimal transport.
+
+A call becomes a `Request`, and `gpumatch.problems.transport` solves it. That module states what
+each cardinality is, and what proves its result.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from gpumatch.dispatch.arguments import checked_flag
+from gpumatch.dispatch.registry import BackendName
+from gpumatch.problems import transport as problem
+from gpumatch.problems.request import Cardinality, Request
+from gpumatch.results.tensors import are_tensors, solve_tensors
+from gpumatch.results.transport import Transport
+from gpumatch.running.control import Callback, Control, with_interrupts_result
+
+__all__ = ["transport"]
+
+
+@with_interrupts_result
+def transport(
+    C: Any,
+    supply: Any,
+    demand: Any,
+    *,
+    maximize: bool = False,
+    cardinality: Cardinality = "full",
+    cost_limit: float | None = None,
+    algorithm: str = "auto",
+    backend: BackendName = "auto",
+    initial: Any = None,
+    seed: int = 0,
+    threads: int | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+    callback: Callback | None = None,
+) -> Transport:
+    """Ship masses from rows to columns at least total cost.
+
+    Parameters
+    ----------
+    C : two-dimensional array, sparse matrix, or tuple ``(indptr, indices, data, shape)``
+        What a unit of mass costs, for each pair: whatever `assign` takes as one problem, but for a
+        networkx graph. ``inf`` (``-inf`` to be maximised) forbids a pair, and so does a sparse
+        matrix with a pair that it does not store. The matrix of `PointCosts` and `FunctionCosts`
+        is made.
+    supply : number, array of length nrows, or tuple (lower, upper) of these
+        What each row has. A tuple means bounds: each row ships at least its lower bound, and at
+        most its upper one.
+    demand : number, array of length ncols, or tuple (lower, upper) of these
+        What each column takes, in the same way.
+    maximize : bool
+        Maximise the total instead.
+    cardinality : {"full", "maximum", "any"}
+        ``"full"``: the side with the smaller total ships, or gets, all its mass. ``"maximum"``
+        finds the cheapest among the largest flows. ``"any"`` finds the best total, and uses a pair
+        only if it pays. Lower bounds are met in any case.
+    cost_limit : float, optional
+        Leave out pairs that cost more (to be maximised: that gain less). A unit that the side with
+        the smaller total keeps then costs as much as the limit, and ``"full"`` and ``"any"`` mean
+        the same. With ``"maximum"``, pairs above the limit are forbidden. Otherwise, a fractional
+        limit makes integer costs float64.
+    algorithm : str
+        ``"auto"``, or a name that `algorithms` lists for transport.
+    backend : {"auto", "cpu", "cuda", "reference"}
+        Where to run. Transport runs on the CPU only. So arrays of a device are an error unless this
+        is ``"cpu"``: then they are copied to the host, and the results back.
+    initial : Transport, or tuple (row_dual, col_dual), optional
+        Duals to begin from, as the result for similar costs has them. The result is optimal
+        whatever they are. Where lower bounds count, they are not used.
+    seed, threads, time_limit, progress, callback
+        As for `maximum_matching`. ``callback(progress)`` sees the units shipped so far.
+
+    Returns
+    -------
+    Transport
+        In arrays like those of `C`, or in torch tensors if `C` is one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is wrong: a mass that is negative or not finite, bounds or lengths that do
+        not fit, masses that add up to more than 2**62 units, or costs as for `assign`.
+    InfeasibleError
+        A ValueError: no flow meets what is asked for. It has the `rows` and `cols` that show it:
+        those `needed` to ship or get more than what is `available` to them.
+    RuntimeError
+        As for `maximum_matching`.
+    KeyboardInterrupt
+        On Ctrl-C. Its attribute ``result`` is None.
+
+    Notes
+    -----
+    Masses of integers are units as they are. Masses of floats become whole units, unless they are
+    integers. A unit is a power of 2, and the larger total has between 2**61 and 2**62 of them. Each
+    mass is rounded to whole units, so it is off by less than a unit. Sides with equal totals still
+    have equal totals then.
+
+    Integer costs are solved exactly, and the objective is a Python int if masses are integers too.
+    Other costs are solved up to rounding, and the gap is rigorous, as of `assign`. Memory is
+    O(nnz + nrows + ncols) whatever the masses are. Dense costs are copied unless they are C-ordered
+    and int64 or float64. Lower bounds copy them once more.
+
+    Examples
+    --------
+    >>> import gpumatch as gm
+    >>> t = gm.transport([[1, 3], [2, 1]], supply=[20, 10], demand=[15, 15])
+    >>> t.objective, t.row_ind.tolist(), t.col_ind.tolist(), t.flow.tolist()
+    (40, [0, 0, 1], [0, 1, 1], [15, 5, 10])
+    >>> t.to_matrix().toarray()
+    array([[15,  5],
+           [ 0, 10]])
+    """
+    progress = checked_flag(progress, "progress")
+    request = Request.of(
+        Control(time_limit=time_limit, progress=progress, callback=callback),
+        maximize=maximize, cardinality=cardinality, cost_limit=cost_limit,
+        initial=initial, algorithm=algorithm, backend=backend, seed=seed, threads=threads,
+    )  # fmt: skip
+    if request.has_row_limits:
+        raise TypeError("transport takes one number as its cost_limit")
+    if are_tensors(C):
+        run = functools.partial(_solve_in_arrays, request)
+        return solve_tensors(run, C, supply=supply, demand=demand, initial=initial)
+    return problem.solve(C, supply, demand, request)
+
+
+def _solve_in_arrays(request: Request, C: Any, *, supply: Any, demand: Any, initial: Any) -> Any:
+    """The result for costs and arguments that were tensors before."""
+    return problem.solve(C, supply, demand, request._replace(initial=initial))
