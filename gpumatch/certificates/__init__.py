@@ -22,6 +22,11 @@ from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verif
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
+from gpumatch.certificates.transport import (
+    TransportCertificate,
+    check_violator,
+    verify_transport,
+)
 
 __all__ = [
     "AssignmentCertificate",
@@ -32,32 +37,46 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "ProductCertificate",
+    "TransportCertificate",
     "check_matching",
+    "check_violator",
     "verify",
 ]
 
 
-def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> Certificate:
-    """Check a matching, an assignment or a form of a matrix, and what proves it.
+def verify(
+    A: Any,
+    result: Any,
+    *,
+    optimal: bool = True,
+    sizes: Any = None,
+    supply: Any = None,
+    demand: Any = None,
+) -> Certificate:
+    """Check a matching, an assignment, a flow or a form of a matrix, and what proves it.
 
     Parameters
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
-        Anything `BipartiteGraph` is made from; anything `assign` takes.
-    result : Matching, BMatching, Assignment, BottleneckAssignment, DulmageMendelsohn, \
-            BlockTriangularForm, ProductMatching, or a batch of assignments
+        Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes.
+    result : Matching, BMatching, Assignment, BottleneckAssignment, Transport, \
+            DulmageMendelsohn, BlockTriangularForm, ProductMatching, or a batch of assignments
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
+        `gpumatch.problems.transport` what proves a flow,
         `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
         proves a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
     optimal : bool
-        Of assignments of least or greatest total: False accepts any, also of a run that was
-        stopped, and the certificate has what its duals prove: no assignment is better than
+        Of assignments and flows of least or greatest total: False accepts any, also of a run that
+        was stopped, and the certificate has what its duals prove: no assignment is better than
         ``bound``, and this one is at most ``gap`` worse. All else that the result says is still
         checked.
     sizes : (rows, cols), optional
         How many rows and columns of a padded array each problem of a batch has, as they were given
         to `assign`.
+    supply, demand : optional
+        The masses of a `Transport` as they were given to `transport`. Without them, those that the
+        result names are taken for these.
 
     Returns
     -------
@@ -71,7 +90,7 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
         not prove the result maximum or optimal, or a part or block is not what it must be. The
         message names the edge, the vertex or the block.
     TypeError
-        If `result` is none of these, or `sizes` or ``optimal=False`` are not for it.
+        If `result` is none of these, or another argument is not for it.
 
     Notes
     -----
@@ -95,10 +114,14 @@ def verify(A: Any, result: Any, *, optimal: bool = True, sizes: Any = None) -> C
         return verify_batch(A, result, sizes=sizes, optimal=optimal)
     if sizes is not None:
         raise TypeError("sizes are for the result of a batch")
+    if hasattr(result, "flow_units"):
+        return verify_transport(A, result, optimal=optimal, supply=supply, demand=demand)
+    if supply is not None or demand is not None:
+        raise TypeError("supply and demand are for a Transport")
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:
-        raise TypeError("optimal=False is for assignments of least or greatest total")
+        raise TypeError("optimal=False is for assignments and flows of least or greatest total")
     if hasattr(result, "threshold_cover"):
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):
