@@ -38,8 +38,8 @@ FLOORS = [
     {"problems", "results.tensors"},
     {"assignment", "matching", "transportation"},
     {
-        *("csgraph", "distributed", "interop.networkx_backend", "interop.torch", "linalg"),
-        *("optimize", "plot"),
+        *("csgraph", "distributed", "interop.networkx_backend", "interop.pot", "interop.torch"),
+        *("linalg", "optimize", "plot"),
     },
     {"compiling"},
     {""},  # gpumatch itself: the public names
