@@ -112,18 +112,29 @@ class Lines:
         workers: Workers,
         beat: Callable[[], None],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The columns with the least costs less prices; see `Tree.least`. All rows are asked."""
+        """The columns with the least costs less prices of all rows; see `Tree.least`."""
         nrows, ncols = self.costs.shape
         count = min(count, ncols)
         cols = np.full((nrows, count), -1, np.int32)
         values = np.full((nrows, count), self.costs.far, self.price.dtype)
+        self._find(bound, cols, values, workers, beat)
+        self._refine()
+        return cols, values
+
+    def _find(
+        self,
+        bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+        workers: Workers,
+        beat: Callable[[], None],
+    ) -> None:
+        """Write the columns with the least costs less prices of all rows, and these numbers."""
 
         def search(_: int, tile: slice, products: Any) -> None:
             self._search(tile, products, bound[tile], cols[tile], values[tile])
 
         self._deal(search, workers, beat)
-        self._refine()
-        return cols, values
 
     def _refine(self) -> None:
         """Be more exact from now on, if that saves time."""
@@ -251,25 +262,21 @@ class _Products(Lines):
             np.negative(squares, out=squares)
         return squares
 
-    def least(
+    def _find(
         self,
-        rows: np.ndarray | None,
-        count: int,
         bound: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
         workers: Workers,
         beat: Callable[[], None],
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> None:
         """Do as of all lines. Rows of which enough is known from the last search take few products.
 
         A search keeps the columns of the least bounds of each row, and the bound of all others. A
         row needs no new products if that bound, less the largest rise of a price, is at least the
         bound of this call: then no other column is below it.
         """
-        nrows, ncols = self.costs.shape
-        count = min(count, ncols)
-        cols = np.full((nrows, count), -1, np.int32)
-        values = np.full((nrows, count), np.inf)
-        left = np.ones(nrows, bool)
+        left = np.ones(cols.shape[0], bool)
         known, self._known = self._known, []
         for one in known:
             one = self._answered(one, bound, cols, values, workers, beat)
@@ -279,8 +286,6 @@ class _Products(Lines):
         asked = np.flatnonzero(left)
         if asked.size:
             self._known.append(self._asked(asked, bound, cols, values, workers, beat))
-        self._refine()
-        return cols, values
 
     def _asked(
         self,
