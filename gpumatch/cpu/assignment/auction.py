@@ -1,33 +1,34 @@
 """Assignment by auction, laid out as by Vasconcelos and Rosenhahn: all bid, then all are awarded.
 
-A round has the paper's two kernels. In the bidding phase each free row looks up its best column and
-the second best at the current prices. It offers for the best the price at which both are equally
-good, plus epsilon (Jacobi: all rows bid at the same prices). In the assignment phase each column
-goes to the best offer, and the row that had it is free again. The paper counts the rows assigned,
-and ends when these are all. Here the rows still to be served are kept as a list, which never grows.
+A round has the paper's two kernels. In the bidding phase each unmatched row looks up its best
+column and the second best at the current prices. It offers for the best the price at which both are
+equally good, plus epsilon (Jacobi: all rows bid at the same prices). In the assignment phase each
+column goes to the best offer, and the row that had it is unmatched again. The paper counts the rows
+assigned, and ends when these are all. Here the unmatched rows are kept as a list, which never
+grows.
 
 With costs c and prices v (at most 0; the paper's price is -v, its benefit -c), a pair's reduced
 cost is c_ij - v_j, and a row's dual u_i is how much it may pay. Rounds preserve
 
     u_i + v_j <= c_ij + epsilon for all pairs, with equality for assigned ones (less epsilon).
 
-So n assigned rows pay at most n · epsilon more than they must, provided that the columns left over
-have the price 0. They have it if prices began from 0, or if no column is left over.
+So n assigned rows pay at most n · epsilon more than they must, provided that unmatched columns have
+the price 0. They have it if prices began from 0, or if all columns are matched.
 
 With ``scaling="none"`` the auction is the paper's: one epsilon, prices from 0, and only rows bid.
-The paper has no limit. Here a row stays unmatched if that is cheaper. No column that is left over
-has ever been bid for, so its price is still 0. Where many rows want few columns, rounds number up
-to n times the spread of the costs by epsilon.
+The paper has no limit. Here a row stays unmatched if that is cheaper. No row has ever bid for an
+unmatched column, so its price is still 0. Where many rows want few columns, rounds number up to n
+times the spread of the costs by epsilon.
 
 Scaling
 -------
 Rounds with a large epsilon are quick, and leave prices that make the next, smaller one quick. But
-then a column may be left over with a price below 0. So, after the rows' auction, the columns have
-theirs (reverse auction; Bertsekas, Castañon, Tsaknakis 1993). Each free column whose price is below
-the ``cap`` offers itself to the row that it suits best. A row takes the best offer, and its column
-becomes free. A column for which no row pays enough stays at the cap. The cap is the greatest price
-of an assigned column, or 0 if rows have a limit. Limit and cap have the same role in the two
-auctions, so one pair of kernels serves both, on the costs and on their transpose.
+then an unmatched column may have a price below 0. So, after the rows' auction, the columns have
+theirs (reverse auction; Bertsekas, Castañon, Tsaknakis 1993). Each unmatched column whose price is
+below the ``cap`` offers itself to the row that it suits best. A row takes the best offer, and its
+column becomes unmatched. A column for which no row pays enough stays at the cap. The cap is the
+greatest price of an assigned column, or 0 if rows have a limit. Limit and cap have the same role in
+the two auctions, so one pair of kernels serves both, on the costs and on their transpose.
 
 Exactness
 ---------
@@ -42,8 +43,8 @@ column, v_k <= y + 1/s with y = c_ik - limit gives floor(v_k + t) <= y. So the r
 exact.
 
 Other costs end with epsilon = (spread of the costs) / (1024 n), and so do integers that are too
-large to be scaled. Shortest augmenting paths from the auction's prices close their gap of at most
-n · epsilon (``finish="exact"``), or it is left (``finish="epsilon"``).
+large to be scaled. With ``finish="exact"``, shortest augmenting paths from the auction's prices
+close their gap of at most n · epsilon. With ``finish="epsilon"``, the gap remains.
 
 Encodings
 ---------
@@ -97,15 +98,17 @@ def run(task: AssignmentTask, *, scaling: str = "epsilon", finish: str = "exact"
     Parameters
     ----------
     scaling : {"epsilon", "none"}
-        By falling epsilons, from the prices given; or the paper's one auction, from prices of 0.
+        Auctions with falling epsilons, from the given prices; or the paper's one auction, from
+        prices of 0.
     finish : {"exact", "epsilon"}
-        Whether the gap of costs that are not integers is closed, or left at n · epsilon.
+        ``"exact"`` closes the gap of costs that are not integers; ``"epsilon"`` allows a gap of
+        n · epsilon.
 
     Returns
     -------
     bool
-        True when it ended with an optimal assignment, or none exists; False when stopped, or when
-        a gap is left.
+        True if it ended with an optimal assignment, or none exists; False if stopped, or if a gap
+        remains.
     """
     costs, solution = task.costs, task.solution
     if solution.row_to_col.size == 0:
@@ -136,7 +139,7 @@ def run(task: AssignmentTask, *, scaling: str = "epsilon", finish: str = "exact"
 
 
 def close(task: AssignmentTask, precision: Precision, finish: str) -> bool:
-    """The work after the last epsilon; the result is that of `run`."""
+    """Do the work after the last epsilon; return what `run` returns."""
     if precision.is_exact:
         return True
     if finish == "epsilon" and precision.is_workable:
@@ -199,7 +202,7 @@ class _Auction:
         return self._hold("forward", floor, workers, control)
 
     def _reverse(self, epsilon: float, workers: Workers, control: Control) -> bool:
-        """Let the columns left over with prices below the cap bid for rows."""
+        """Let the unmatched columns with prices below the cap bid for rows."""
         cap = self._cap()
         bidders = np.flatnonzero((self.cols.mate < 0) & (self.cols.dual < cap)).astype(np.int32)
         if bidders.size == 0:
@@ -235,13 +238,13 @@ class _Auction:
         return self._assigned if self.best is None else count_matched(self.best[0])
 
     def _cap(self) -> float:
-        """The price of columns left over: that of the cheapest one assigned, or 0."""
+        """The price of unmatched columns: the greatest price of a matched one, or 0."""
         if self.limit is not None:
             return 0.0
         return float(self.cols.dual.max(initial=-np.inf, where=self.cols.mate >= 0))
 
     def _settle(self) -> None:
-        """Move the prices so that those of the columns left over are 0, and none is above."""
+        """Move the prices so that those of unmatched columns are 0, and none is above."""
         self.cols.dual[:] = np.where(self.cols.mate >= 0, self.cols.dual - self._cap(), 0)
 
     def write(
@@ -405,7 +408,7 @@ def bid(
 
 @kernel
 def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap):
-    """The assignment kernel; how many of ``count`` bidders still wait, ``bidders[:waiting]``.
+    """The assignment kernel; returns how many bidders are unmatched, ``bidders[:waiting]``.
 
     A bidder that loses its mate bids again.
     """
@@ -441,7 +444,7 @@ def hold_rounds(
     entries, own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer,
     cap, jump, epsilon, least, length, budget,
 ):  # fmt: skip
-    """Rounds until no bidder waits or ``budget`` entries are read; the waiting, and the rounds."""
+    """Hold rounds while bidders wait and the budget lasts; return how many wait, and the rounds."""
     rounds = 0
     while count > 0 and budget > 0:
         budget -= count * (length + A_BID)
@@ -458,6 +461,6 @@ def hold_rounds(
 
 @kernel
 def find_minima(entries, price, least, far, minima):
-    """The least reduced cost of each row."""
+    """Write the least reduced cost of each row."""
     for row in range(minima.size):
         minima[row] = _least_two(entries, row, price, least, far)[0]

@@ -1,11 +1,11 @@
 """Augmenting paths whose most expensive pair is as cheap as possible, in a sparse cost matrix.
 
-From each free row a search goes along pairs, as Dijkstra's does, but the length of a path is the
-largest cost on it, and never less than the threshold, which is the largest length so far. Columns
-that are no farther than the threshold wait on a stack, others in a heap. If the stack is empty and
-no free column was reached, the rows of the tree have fewer columns than they are up to the next
-length. So every full assignment has a pair that costs as much, and the threshold rises to it. Then
-the threshold is never above what the best assignment needs.
+From each unmatched row a search goes along pairs, as Dijkstra's does, but the length of a path is
+the largest cost on it, and never less than the threshold, which is the largest length so far.
+Columns that are no farther than the threshold wait on a stack, others in a heap. If the stack is
+empty and no unmatched column was reached, the rows of the tree have fewer columns than they are up
+to the next length. So every full assignment has a pair that costs as much, and the threshold rises
+to it. Then the threshold is never above what the best assignment needs.
 
 Encodings
 ---------
@@ -51,7 +51,7 @@ def raise_threshold(
     threshold : number
         No more than the best assignment's largest cost.
     stopped : callable
-        Asked now and then whether to stop; then some rows may be left.
+        Called now and then; if it returns True, some rows may stay unmatched.
     """
     indptr, indices, weights = entries
     ncols = mates[1].size
@@ -74,7 +74,7 @@ def _search(
     row, indptr, indices, weights, far, budget,
     row_to_col, col_to_row, level, dist, pred, stack, reached, keys, heap,
 ):  # fmt: skip
-    """Match free rows from `row` on, until all are or the budget is used up; the row to go on."""
+    """Match the rows from `row` on while the budget lasts; return the row to go on with."""
     threshold = level[0]
     while row < len(row_to_col) and budget > 0:
         if row_to_col[row] >= 0:
@@ -137,7 +137,7 @@ def _search(
 
 @inlined
 def _push(keys, heap, size, key, col):
-    """Put a column into a heap of so many."""
+    """Put a column into a heap of ``size`` columns."""
     at = size
     while at > 0 and keys[(at - 1) // 2] > key:
         above = (at - 1) // 2
@@ -148,7 +148,7 @@ def _push(keys, heap, size, key, col):
 
 @inlined
 def _pop(keys, heap, size):
-    """Take the least off a heap, which has so many left."""
+    """Take the least off a heap, which then has ``size`` columns."""
     key, col = keys[size], heap[size]
     at, child = 0, 1
     while child < size:

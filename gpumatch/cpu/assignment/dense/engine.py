@@ -282,7 +282,7 @@ class _DenseEngine:
             return _try_ties(lines, tuning, self.control)
 
     def _try_trial(self) -> bool:
-        """Augment while paths are short; True if no row is left to serve."""
+        """Augment while paths are short; True if no further row can be matched."""
         tuning = self.tuning
         if self._try_known(tuning.trial, tuning.known):
             return True

@@ -16,8 +16,8 @@ to one. If all rows must be assigned and some pairs are forbidden, the start is 
 maximum matching first, so a full assignment is found if there is one.
 
 Gains are kept until a vertex takes part in an exchange, and may be out of date by then. So an
-exchange is made only if it still gains something. When no exchange that was kept is left, all
-vertices are looked up again, until that finds nothing. Each exchange lowers the cost, even as
+exchange is made only if it still gains something. When no kept exchange remains, all vertices are
+looked up again, until that finds nothing. Each exchange lowers the cost, even as
 rounded sums of two, so the algorithm ends.
 
 `entries` is what kernels read, `start` makes the first assignment, `exchanges` has the kernels,
@@ -51,13 +51,13 @@ def run(task: AssignmentTask, *, start: str = "random") -> bool:
     Parameters
     ----------
     start : {"random", "greedy"}
-        Give each free row a free column at random, if it may take it; or give each, in random
+        Give each row an unmatched column at random, if it may take it; or give each, in random
         order, the cheapest one. Rows that must have a column and got none are matched anyhow.
 
     Returns
     -------
     bool
-        True when no exchange is left, or no full assignment exists; False when stopped.
+        True if no exchange gains anything, or no full assignment exists; False if stopped.
     """
     costs, limit, control = task.costs, task.limit, task.control
     row_to_col, col_to_row = task.mates

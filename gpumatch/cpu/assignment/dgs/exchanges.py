@@ -138,7 +138,7 @@ def evaluate(own, other, gain, choice, first, last):
 
 @kernel
 def exchange(own, other, vertex, wanted):
-    """Give ``vertex`` what it wants if that still gains anything; return whether it did."""
+    """Give ``vertex`` what it wants if that still gains anything; return if it did."""
     zero = own.paid.dtype.type(0)
     mate = own.mate[vertex]
     if wanted == mate:
@@ -204,7 +204,7 @@ def _first_greatest(gain):
 
 @kernel
 def switch(rows, cols, row_gain, row_choice, col_gain, col_choice, budget):
-    """Make the best exchanges one by one; return how many, and whether none is left."""
+    """Make the best exchanges one by one; return how many, and if no more can be made."""
     made = 0
     # Each looks through both gains, and lets two rows and two columns look again.
     work = 3 * (row_gain.size + col_gain.size)

@@ -14,7 +14,7 @@ __all__ = ["start_from", "take_cheapest"]
 
 @kernel
 def take_cheapest(entries, row_to_col, col_to_row, rows, done, limit, budget):
-    """Give rows[done:] the cheapest of the free columns, if below ``limit``; how many are done."""
+    """Give rows[done:] the cheapest unmatched columns below ``limit``; return how many are done."""
     while done < rows.size and budget > 0:
         row = rows[done]
         first, last = places_of(entries, row)
@@ -31,7 +31,7 @@ def take_cheapest(entries, row_to_col, col_to_row, rows, done, limit, budget):
 
 
 def start_from(start: str, task: AssignmentTask) -> bool:
-    """Assign free rows, all if there is no limit and they can be; False when stopped."""
+    """Match the rows, all if there is no limit and they can be; False if stopped."""
     row_to_col, col_to_row = task.mates
     if start == "random":
         _take_any(task)
@@ -43,7 +43,7 @@ def start_from(start: str, task: AssignmentTask) -> bool:
 
 
 def _take_any(task: AssignmentTask) -> None:
-    """Give each free row a free column at random, if it may take it."""
+    """Give each unmatched row an unmatched column at random, if it may take it."""
     row_to_col, col_to_row = task.mates
     rows, cols = any_pairs(row_to_col, col_to_row, task.seed)
     if not task.costs.is_complete:
@@ -53,7 +53,7 @@ def _take_any(task: AssignmentTask) -> None:
 
 
 def _take_cheapest(task: AssignmentTask) -> bool:
-    """Give the free rows, one after the other, their cheapest free columns; False when stopped."""
+    """Give the rows, one after the other, their cheapest unmatched columns; False if stopped."""
     costs, limit = task.costs, task.limit
     row_to_col, col_to_row = task.mates
     rows, entries = turns(row_to_col, task.seed), costs.entries()

@@ -77,7 +77,7 @@ def switch_until_none(
 
 
 def _switch(differences: Differences, control: Control) -> tuple[int, bool]:
-    """Make exchanges while any is left; return how many, and whether none is left."""
+    """Make exchanges while the control allows; return how many, and if no more can be made."""
     d, exchanges, ended = differences, 0, False
     while not ended:
         more, ended = switch(

@@ -127,7 +127,7 @@ class _Search:
         return True
 
     def _plant(self) -> None:
-        """The optimality check: cover what is matched; the rest wait, a tree each."""
+        """Check optimality: cover the matched rows, and let each other row wait as a root."""
         np.greater_equal(self.problem.row_to_col, 0, out=self.row_cover)
         self.col_cover[:] = False
         self.row_time[:] = self.col_time[:] = self.delta[:] = 0
@@ -197,7 +197,7 @@ class _Search:
 
 @vector_kernel
 def _compress(slacks, delta, rows, begin, end, indices, spot, budget):
-    """Work on the rows that are left while budget and room last; True at the end."""
+    """Work on the remaining rows while budget and room last; True at the end."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
     done, pairs = spot[DONE], spot[PAIRS]
     while done < rows.size and pairs + col_dual.size <= indices.size and budget > 0:
@@ -298,7 +298,7 @@ def _soonest_pair(slacks, row):
 
 @vector_kernel
 def _has_tight(block, dual, since, far, time):
-    """Whether a row's pair with one of these columns, if outside, is tight by that time."""
+    """True if a row's pair with one of these columns, if outside, is tight by that time."""
     line, price, covered = block
     count = 0
     for k in range(line.size):  # no branches: it compiles to vector instructions

@@ -53,7 +53,7 @@ ADOPTIONS = 4
 
 
 def dense_matrix(costs: Costs, limit: float | None) -> np.ndarray:
-    """All that a row may be matched to, with its own column for going without at `limit`."""
+    """The matrix, in which each row has a column of its own for being unmatched at `limit`."""
     if limit is None:
         return costs.dense()
     nrows, ncols = costs.shape
@@ -71,12 +71,12 @@ def tight_at(cost, row_dual, col_dual, since, far):
 
 
 def far_of(number: np.dtype) -> Any:
-    """What is above all numbers."""
+    """A number above all others of its type."""
     return number.type(np.iinfo(number).max if number.kind == "i" else np.inf)
 
 
 def low_of(number: np.dtype) -> Any:
-    """What is below all numbers."""
+    """A number below all others of its type."""
     return number.type(np.iinfo(number).min if number.kind == "i" else -np.inf)
 
 
@@ -186,7 +186,7 @@ class Problem:
         return True
 
     def _may_overflow(self) -> bool:
-        """Whether sums from the given duals might overflow integers."""
+        """True if sums from the given duals might overflow integers."""
         if self.col_dual.dtype.kind == "f" or not self.col_dual.size:
             return False
         most = max(-int(self.col_dual.min()), int(self.col_dual.max()))

@@ -13,7 +13,7 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["pairs_within"]
 
 FIRST, FACTOR = 16, 4
-"""Columns that a row is asked for first, and by how much more if it has as many."""
+"""Columns that are searched for a row first, and the factor to the next count if it has as many."""
 
 
 def pairs_within(points: Points, bound: np.ndarray, most: int) -> tuple[np.ndarray, ...]:

@@ -6,7 +6,7 @@ problem with more rows than columns is transposed. One call solves the problems 
 a range should be so short that Ctrl-C is heard.
 
 If as many pairs as can be are wanted and some row has no path, the mates are a maximum matching.
-The rows that the free rows reach by alternating paths, and the columns between them, then make the
+The rows that unmatched rows reach by alternating paths, and the columns between them, then make the
 second of the two problems of `gpumatch.problems.cardinality`. There each column must have a row, so
 it is solved from the columns' side. The first, of all other rows and columns, is solved already.
 
@@ -17,7 +17,7 @@ What comes in, for problem k of B:
     places[k]         START of the problem, if all costs are in one array; the step ACROSS to the
                       next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
-    limit             what it costs a row to go without a column; inf if it must have one
+    limit             the cost of an unmatched row; inf if it must be matched
     takes_equal       whether a row rather takes a column that costs as much as the limit
     most              pairs that cost more are forbidden
     wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
@@ -95,7 +95,7 @@ __all__ = ["add_up", "run", "solve_one", "solve_range"]
 RANGE = 2**20
 """Costs of a range, at most, or one problem's: it ends soon enough for Ctrl-C."""
 COPIED = 2**17
-"""The same if they are copied: copies stay in the cache."""
+"""Costs of a range, at most, if they are copied: copies stay in the cache."""
 SHORTEST = 2**13
 """Costs of a range that is worth a call."""
 SHARES = 8
@@ -103,7 +103,7 @@ SHARES = 8
 AT_ONCE = 128
 """Sides for which there is always memory."""
 LARGE, HUGE = 2**20, 2**21
-"""Bytes of memory from which on it is to be in huge pages, and of a huge page."""
+"""Bytes from which on memory begins with a huge page, and the bytes of a huge page."""
 AHEAD = 2**12
 """Costs of a problem that is brought into the caches while the one before it is solved, at least.
 
@@ -170,20 +170,20 @@ def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
 
 
 class _Kept:
-    """What a thread works in. New memory would take as long as to read the costs of a problem."""
+    """The memory of a thread. New memory takes as long as reading the costs of a problem."""
 
     def __init__(self) -> None:
         self.room = np.empty(0)
         self.scratch = _in_lines(_size(AT_ONCE, AT_ONCE), self.room.dtype)
 
     def range_of(self, most: int) -> np.ndarray:
-        """For so many costs, which are copied."""
+        """Return memory for copies of so many costs."""
         if self.room.size < most:
             self.room = _in_lines(max(most, COPIED), self.room.dtype)
         return self.room[:most]
 
     def scratch_of(self, size: int) -> np.ndarray:
-        """Of at least this size."""
+        """Return scratch of at least this size."""
         if self.scratch.size < size:
             self.scratch = _in_lines(size, self.scratch.dtype)
         return self.scratch
@@ -201,7 +201,7 @@ _idle: list[_Kept] = []  # for the next call: the threads of a batch end with it
 
 
 def _taken() -> _Kept:
-    """What no other thread works in."""
+    """Return memory that no other thread uses."""
     try:
         return _idle.pop()
     except IndexError:
@@ -240,7 +240,7 @@ def solve_range(
     values, places, sign, limit, takes_equal, most, wants_maximum, largest, first, last, room,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
-    """Solve the problems from ``first`` to ``last``; how many pairs there are."""
+    """Solve the problems from ``first`` to ``last``; return how many pairs there are."""
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
     is_exact, integers, sums = largest <= LARGEST_INTEGER, as_integers(numbers), as_integers(totals)
@@ -325,7 +325,7 @@ def solve_range(
 
 @vector_kernel
 def _clear(mate, number):
-    """No pairs, and no duals."""
+    """Remove all pairs, and set all duals to 0."""
     for vertex in range(mate.size):
         mate[vertex] = -1
     for place in range(number.size):
@@ -334,7 +334,7 @@ def _clear(mate, number):
 
 @vector_kernel
 def _costs_of(places, first, k, last):
-    """Where problem ``k`` starts, and how many costs it has: 0 beyond the range, and of a few."""
+    """Return where problem ``k`` starts, and its costs: 0 if they are few or beyond the range."""
     if k == last:
         return 0, 0
     size = places[k, ROWS] * places[k, ACROSS]
@@ -345,11 +345,11 @@ def _costs_of(places, first, k, last):
 def _take(
     values, start, across, turned, sign, largest, most, wants_maximum, table, vectors, links, ncols
 ):  # fmt: skip
-    """Copy the costs to be minimised, and pad them; whether all are valid, and all allowed.
+    """Copy the costs to be minimised, and pad them; return if all are valid, and all allowed.
 
-    The second tells only of those that are not transposed, and of which as many pairs as can be are
-    wanted. Of those not transposed, the columns get their least costs as prices: their rows are in
-    the nearest cache.
+    The second answer holds only if the costs are not transposed and as many pairs as can be are
+    wanted. If they are not transposed, the columns get their least costs as prices, because their
+    rows are in the nearest cache.
     """
     nrows = table.shape[0]
     unfit, complete = False, True
@@ -400,7 +400,7 @@ def _lower_to_zero(vectors, ncols):
 
 @vector_kernel
 def _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
-    """Write the pairs and the duals: of the table's rows from ``own`` on, its columns ``other``."""
+    """Write pairs and duals: of the table's rows from ``own`` on, of its columns from ``other``."""
     base = limit if limit < np.inf else 0.0
     for row in range(found.shape[1]):
         col = found[COL, row]
@@ -420,7 +420,7 @@ def _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, o
 def _solve_reached(
     table, vectors, links, found, ncols, room, mate, number, mark, own, other, ahead,
 ):  # fmt: skip
-    """Solve the problem of the rows that free rows reach, and of the columns between them."""
+    """Solve the problem of the rows that unmatched rows reach, and of the columns between them."""
     nrows, integers = found.shape[1], as_integers(room)
     reached, between = view(integers, 0, nrows), view(integers, nrows, ncols)
     rows, cols = _reached(table, nrows, ncols, reached, between, mate, mark, own, other)
@@ -456,7 +456,7 @@ def _solve_reached(
 
 @vector_kernel
 def _reached(table, nrows, ncols, rows, cols, mate, mark, own, other):
-    """List the rows that free rows reach, and the columns between them; how many of each.
+    """List the rows that unmatched rows reach, and the columns between them; return both numbers.
 
     The cover is then the other rows and these columns.
     """
@@ -483,7 +483,7 @@ def _reached(table, nrows, ncols, rows, cols, mate, mark, own, other):
 
 @vector_kernel
 def _name_violator(table, links, found, ncols, mate, own, other):
-    """Mark the rows that free rows reach, and the columns between them."""
+    """Mark the rows that unmatched rows reach, and the columns between them."""
     tail = head = 0
     for row in range(found.shape[1]):
         if found[COL, row] < 0:
@@ -502,7 +502,7 @@ def _name_violator(table, links, found, ncols, mate, own, other):
 
 @vector_kernel
 def _see_paid(table, turned, sign, mate, paid, rows):
-    """What each row pays."""
+    """Write the cost of each matched row."""
     for row in range(rows):
         col = mate[row]
         if col >= 0:
@@ -511,10 +511,10 @@ def _see_paid(table, turned, sign, mate, paid, rows):
 
 @vector_kernel
 def add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
-    """How many pairs there are, what they cost, what the duals leave of it, and if they prove it.
+    """Return the number of pairs, their cost, the gap, and if the duals prove them optimal.
 
-    The costs are a sum of two floats. What the duals leave is rounded up. It must be 0, or of
-    floats no more than `gpumatch.numeric.gaps` calls proven, and not coarse.
+    The cost is a sum of two floats. The gap is rounded up. It must be 0, or for floats no more than
+    `gpumatch.numeric.gaps` calls proven, and not coarse.
     """
     size = 0
     total = rest = bound = bound_rest = lost = 0.0

@@ -89,7 +89,7 @@ def pairs(values: np.ndarray, maximize: bool) -> Pairs | int | None:
 
 
 def takes(values: np.ndarray) -> bool:
-    """Whether it is a matrix, and not too large."""
+    """True if it is a matrix, and not too large."""
     return values.ndim == 2 and values.size <= (MOST_FLOATS if values.dtype.kind == "f" else MOST)
 
 
@@ -117,7 +117,7 @@ def _compiled(kernel: Any, dtype: np.dtype) -> Any:
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
 def _take(values, turned, maximize, largest, far, table):
-    """Copy the values as costs to be minimised, pad them, and tell whether all are valid."""
+    """Copy the values as costs to be minimised, pad them, and return if all are valid."""
     sign = type(far)(-1 if maximize else 1)
     nrows, ncols = min(values.shape), max(values.shape)
     fit = True
@@ -183,7 +183,7 @@ def _match(values, turned, maximize, largest, far, table, vectors, links, found)
 
 @strict_kernel  # else NaN passes
 def _is_invalid(table):
-    """Whether the table has a cost that is NaN or -inf."""
+    """True if the table has a cost that is NaN or -inf."""
     for row in range(table.shape[0]):
         for col in range(table.shape[1]):
             cost = table[row, col]

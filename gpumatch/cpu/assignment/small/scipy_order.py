@@ -3,8 +3,8 @@
 Where several assignments are optimal, this is the one of `scipy.optimize.linear_sum_assignment`.
 Rows are taken in their order, and a search scans one row at a time. It keeps the columns that it
 has not reached in a list, at first from the last to the first. A column that is reached gives its
-place to the last of the list. Of the nearest columns, the last free one of the list is chosen; if
-none is free, the first. Numbers are added in SciPy's order, too, so that rounding makes no
+place to the last of the list. Of the nearest columns, the last unmatched one of the list is chosen;
+if all are matched, the first. Numbers are added in SciPy's order, too, so that rounding makes no
 difference.
 
     costs[i, j]    cost of the pair, for no more rows than columns; inf forbids it
@@ -106,7 +106,10 @@ def _match(costs, found, mate, u, v, pred, distance, left):
 
 @strict_kernel
 def _search(costs, u, v, mate, pred, distance, left, root):
-    """Search from ``root``; how many columns are left when a free one is reached, -1 if none is."""
+    """Search from ``root``; return how many columns are not reached yet when an unmatched one is.
+
+    It is -1 if none is.
+    """
     size = left.size
     for k in range(size):
         left[k] = size - 1 - k

@@ -3,25 +3,25 @@
 Row i of a problem may take column j at ``table[i, j]``, where ``far`` forbids it, or none at
 ``limit``; ``far`` says that it must have a column. If both cost the same, ``takes_equal`` says that
 it takes the column. There are no more rows than columns. If all columns are to be matched, they are
-priced at their least costs and given to rows that have these costs (column reduction). Each row
-that is left gets a shortest augmenting path, which ends in a free column, or in a row of the tree
-for which taking none is cheaper. A row without a path stays free. No later path could change that,
-so there are as many pairs as can be.
+priced at their least costs and given to rows that have these costs (column reduction). Each
+unmatched row gets a shortest augmenting path. It ends in an unmatched column, or in a row of the
+tree for which taking none is cheaper. A row without a path stays unmatched. No later path could
+change that, so there are as many pairs as can be.
 
 With ``takes_equal``, no row and column are both unmatched at the end whose pair costs the limit or
 less, however sums are rounded. Let a search reach row i at the front f, and let ``offset`` be what
 is added there to the reduced costs of the row. Row i may take none at the distance
-max(limit + offset, f). A free column j has the price 0, so its distance is then at most
+max(limit + offset, f). An unmatched column j has the price 0, so its distance is then at most
 table[i, j] + offset. If table[i, j] <= limit, that is no more than limit + offset, because rounding
 keeps the order. So the front never passes the distance at which row i would take none, and the
-search ends in a free column instead.
+search ends in an unmatched column instead.
 
 The search is Dijkstra's, as in `gpumatch.cpu.assignment.dense.search`. But scanning a row and
 choosing the next column are loops without a branch, over whole vectors, because a processor cannot
 predict branches on costs that it has not seen before. Beyond FEW columns, the table is padded with
 forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is
-offered to it. The number of a free column is encoded in its mate, below 0. So the least mate of the
-nearest columns names a free one if there is one.
+offered to it. The number of an unmatched column is encoded in its mate, below 0. So the least mate
+of the nearest columns names an unmatched one if there is one.
 
 If one row has all the least costs, for example if costs are products, trees are large and regular,
 and the processor can predict the branches. Up to LISTED columns, those outside the tree are then in
@@ -109,19 +109,19 @@ _STUCK, _LEAVES = -1, -2  # no path; row i takes none: _LEAVES - i
 
 @inlined
 def width_for(ncols):
-    """Columns of the table for so many of the problem."""
+    """Return the columns of the table for a problem with so many."""
     return ncols if ncols <= FEW else -(-ncols // PAD) * PAD
 
 
 @inlined
 def vectors_in(memory, width):
-    """The vectors of so many columns, in memory that begins with a cache line."""
+    """Return the vectors of so many columns, in memory that begins with a cache line."""
     return view(memory, HALF if width <= SHIFTED else 0, (VECTORS, width))
 
 
 @inlined
 def rows_at_once(table):
-    """Rows to be filled at once, column by column.
+    """Return how many rows are filled at once, column by column.
 
     If they are a multiple of a KiB apart, their columns have few places in the cache.
     """
@@ -132,12 +132,11 @@ def rows_at_once(table):
 def match_rows(
     table, vectors, links, found, ncols, reduces, gives_up, limit, takes_equal, far, ahead
 ):  # fmt: skip
-    """Match the rows at least cost; how many have no path.
+    """Match the rows at least cost; return how many have no path.
 
-    ``reduces``: all columns are to be matched, and all rows, and `price_columns` came before.
-    ``gives_up``: return at the first row without a path.
-    ``ahead`` is None, or an array to be brought into the caches meanwhile, and an array that holds
-    the place from which on.
+    ``reduces`` is True if all rows and columns must be matched and `price_columns` came before. If
+    ``gives_up`` is True, the first row without a path ends the call. ``ahead`` is None, or an array
+    to bring into the caches meanwhile and an array with the place to begin from.
     """
     nrows, width = found.shape[1], table.shape[1]
     for row in range(nrows):
@@ -155,7 +154,7 @@ def match_rows(
 
 @inlined
 def begin_prices(vectors, links, far):
-    """No prices of columns yet."""
+    """Set the prices of all columns to infinity."""
     for col in range(vectors.shape[1]):
         vectors[PRICE, col] = far
         links[PRED, col] = 0
@@ -174,7 +173,7 @@ def price_columns(table, vectors, links, far):
 
 @vector_kernel
 def _give_columns(vectors, links, found, far):
-    """Give columns to rows that have their least costs; how many."""
+    """Give columns to rows that have their least costs; return how many."""
     count = 0
     for col in range(found.shape[1]):
         row = links[PRED, col]
@@ -187,7 +186,7 @@ def _give_columns(vectors, links, found, far):
 
 @vector_kernel
 def nearest(table, vectors, row, far):
-    """The distance of a row from its nearest column."""
+    """Return the distance of a row from its nearest column."""
     least = far
     for col in range(table.shape[1]):
         least = lesser(least, table[row, col] - vectors[PRICE, col])
@@ -196,7 +195,7 @@ def nearest(table, vectors, row, far):
 
 @vector_kernel
 def nearest_below(table, vectors, row, far):
-    """The distance of a row from its nearest column, rounded down.
+    """Return the distance of a row from its nearest column, rounded down.
 
     Rounding keeps the order, so only columns at the least rounded distance can be nearer than that.
     """
@@ -211,7 +210,7 @@ def nearest_below(table, vectors, row, far):
 
 @vector_kernel
 def _augment(table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead):
-    """Match the free rows by shortest augmenting paths; how many have none.
+    """Match the unmatched rows by shortest augmenting paths; return how many have none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
     """
@@ -247,7 +246,7 @@ def _augment(table, vectors, links, found, listed, gives_up, limit, takes_equal,
 
 @fused
 def _search_one_by_one(table, vectors, links, root, ncols, far):
-    """Search from ``root``; return the nearest free column, or _STUCK."""
+    """Search from ``root``; return the nearest unmatched column, or _STUCK."""
     left, at, front = ncols, 0, far
     for k in range(ncols):
         col = ncols - 1 - k
@@ -287,7 +286,10 @@ def _search_one_by_one(table, vectors, links, root, ncols, far):
 
 @fused
 def _search(table, vectors, links, found, root, limit, takes_equal, far, ahead):
-    """The same by vectors. A row of the tree may take none: _LEAVES less its number."""
+    """Search from ``root`` by vectors; return the nearest unmatched column, or _STUCK.
+
+    If a row of the tree takes none, the result is _LEAVES less the number of the row.
+    """
     size, leave, leaver = 0, limit, root
     front = _start(table, vectors, links, root, far)
     while front < leave or (takes_equal and front == leave):
@@ -364,7 +366,7 @@ def _relax(table, vectors, links, row, offset, far):
 
 @inlined
 def _least_mate(vectors, links, front):
-    """The least mate among the columns within ``front``."""
+    """Return the least mate among the columns within ``front``."""
     least = _NONE
     for col in range(vectors.shape[1]):
         least = lesser(least, links[MATE, col] if vectors[DIST, col] <= front else _NONE)

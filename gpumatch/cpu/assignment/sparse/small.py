@@ -60,8 +60,8 @@ MOST, MOST_OF_SQUARE, ROWS_OF_SQUARE = 2**19, 2**17, 2**10
 """Entries, and vertices, up to which one call is worth a try; entries and rows of a square matrix,
 or of one that is nearly square.
 
-Of 2,000 rows and 6,000 columns with 200,000 random entries, all rows have bid for free columns in
-11 ms, where the engine takes 66 to 80. In square matrices the last rows get long paths: of 2,000
+Of 2,000 rows and 6,000 columns with 200,000 random entries, all rows have bid for unmatched columns
+in 11 ms, where the engine takes 66 to 80. In square matrices the last rows get long paths: of 2,000
 rows with 200,000 entries, they read all entries 13 times, and take as long as the engine.
 """
 SPARE = 1 / 8
@@ -71,7 +71,7 @@ BIDS = 4
 SERVED = 4 / 5
 """The share of its rows that a round of bids may leave unmatched if another follows."""
 READS, MORE = 12, 2**16
-"""The paths that are left may be expected to read so many times all entries, and so many more.
+"""Readings of all entries that all further paths may be expected to take, and entries beyond these.
 
 All paths of random square matrices read the entries 3 times (300 rows with 5 to 100 entries each)
 or 4 to 10 times (1,000 rows: 0.7 to 4 ms, where the engine takes 1.2 to 6).
@@ -87,8 +87,8 @@ ZEROS, SIZE, OBJECTIVE, GAP, ENDS = range(5)
 class SmallSparse(NamedTuple):
     """How a problem ended, as a problem of a batch does, and what was found.
 
-    ``mates``, ``numbers`` and ``ends`` are as the header says. The last two are filled only if they
-    were asked for and the end is SOLVED.
+    ``mates``, ``numbers`` and ``ends`` are as the header says. The last two are filled only if the
+    call wanted them and the end is SOLVED.
     """
 
     end: int
@@ -156,7 +156,7 @@ def solve(
 
 
 def _is_fit(data: Any) -> bool:
-    """Whether these are numbers that float64 may hold, in the order of this machine or not."""
+    """True if these are numbers that float64 may hold, in the order of this machine or not."""
     return (
         type(data) is np.ndarray
         and data.ndim == 1
@@ -254,8 +254,8 @@ def _solve(
 def _take(indices, weights, minor, sign, drops_zeros, offsets, cols, costs):
     """Copy the entries as costs to be minimised, and make the offsets theirs.
 
-    Returns whether they are those of a canonical matrix and valid, the number of zeros that were
-    left out, and the range of the costs.
+    Returns True if they are valid and those of a canonical matrix, the number of zeros that were
+    dropped, and the range of the costs.
     """
     count, zeros, is_fit = 0, 0, True
     low, high = np.inf, -np.inf

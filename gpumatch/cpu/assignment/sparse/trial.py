@@ -57,35 +57,35 @@ class Trial:
         self.effort = tuning.trial if paths.all_match else tuning.trial_with_spare
 
     def run(self) -> bool:
-        """Try pairs, bids and paths; True if no row is left that can be served. Raises Stopped."""
+        """Try pairs, bids and paths; True if no further row can be matched. Raises Stopped."""
         paths, control = self.paths, self.control
         if not paths.begin(control):
             raise Stopped
-        free = paths.start_with_unmatched_rows()
-        if free.size and self._have_choice(free):
+        unmatched = paths.start_with_unmatched_rows()
+        if unmatched.size and self._have_choice(unmatched):
             if not paths.match_all_tight(control, paths.workers):
                 raise Stopped
-            free = paths.start_with_unmatched_rows()
+            unmatched = paths.start_with_unmatched_rows()
         if self.effort.bids and not self.needs_paths:
             if not (paths.all_match or self.nnz <= self.tuning.small):
-                if self._serve(free, self.tuning.probe, 0):
+                if self._serve(unmatched, self.tuning.probe, 0):
                     return True
-                if self._expected(free.size) > self.effort.reads:
+                if self._expected(unmatched.size) > self.effort.reads:
                     return False
-                free = paths.start_with_unmatched_rows()
-            free = self._bid_honestly(free)
-        return self._try_to_serve(free)
+                unmatched = paths.start_with_unmatched_rows()
+            unmatched = self._bid_honestly(unmatched)
+        return self._try_to_serve(unmatched)
 
     def _have_choice(self, rows: np.ndarray) -> bool:
-        """Tell by a sample whether these rows have several tight columns each."""
+        """True if these rows have several tight columns each, to judge by a sample."""
         count, excess = self.paths.excess(rows[:: rows.size // self.tuning.sample + 1])
         return bool(np.count_nonzero(excess == 0) >= self.tuning.choice * count)
 
-    def _bid_honestly(self, free: np.ndarray) -> np.ndarray:
+    def _bid_honestly(self, unmatched: np.ndarray) -> np.ndarray:
         """Let rows bid without an epsilon, while this serves many; return the unmatched rows."""
         paths, tuning, degree = self.paths, self.tuning, 1 + self.nnz // self.nrows
-        waiting, is_worth_it, zero = free, True, paths.price.dtype.type(0)
-        if free.size:
+        waiting, is_worth_it, zero = unmatched, True, paths.price.dtype.type(0)
+        if unmatched.size:
             paths.row_dual = None
         while waiting.size and is_worth_it:
             before, most = waiting.size, self.effort.bids * degree * waiting.size
@@ -95,21 +95,21 @@ class Trial:
                 waiting, outcome = self.auction.bid(waiting, zero, 0, rest)
                 is_worth_it = outcome == DONE
             is_worth_it &= waiting.size <= tuning.served * before
-        if free.size:
-            paths.record("bids", free, paths.matched, self.control)
-            free = paths.start_with_unmatched_rows()
-        return free
+        if unmatched.size:
+            paths.record("bids", unmatched, paths.matched, self.control)
+            unmatched = paths.start_with_unmatched_rows()
+        return unmatched
 
-    def _try_to_serve(self, free: np.ndarray) -> bool:
+    def _try_to_serve(self, unmatched: np.ndarray) -> bool:
         """Augment from these rows while it is cheap; True if all are served that can be."""
         tuning = self.tuning
         is_small = self.nnz <= tuning.small
-        few = free.size if is_small else self.effort.unmatched * self.nrows
+        few = unmatched.size if is_small else self.effort.unmatched * self.nrows
         most = max(self.effort.reads, is_small * tuning.small_reads)
-        is_tried = self.needs_paths or free.size <= few
-        return self._serve(free, tuning.step if is_tried else 0, most)
+        is_tried = self.needs_paths or unmatched.size <= few
+        return self._serve(unmatched, tuning.step if is_tried else 0, most)
 
-    def _serve(self, free: np.ndarray, step: float, most: float) -> bool:
+    def _serve(self, unmatched: np.ndarray, step: float, most: float) -> bool:
         """Augment while paths are expected to read all entries no more often than `most`.
 
         They are judged each time after they have read the share `step` of them; nothing is done if
@@ -117,12 +117,12 @@ class Trial:
         """
         paths = self.paths
         budget = max(int(step * self.nnz), self.tuning.small) + 1
-        outcome, is_cheap = SPENT if free.size else FOUND, step > 0
+        outcome, is_cheap = SPENT if unmatched.size else FOUND, step > 0
         while outcome == SPENT and is_cheap:
-            outcome = paths.augment_some(free, min(budget, sparse_search.BUDGET))
+            outcome = paths.augment_some(unmatched, min(budget, sparse_search.BUDGET))
             self.beat()
-            is_cheap = self.needs_paths or self._expected(free.size) <= most
-        paths.record("trial", free, paths.matched, self.control)
+            is_cheap = self.needs_paths or self._expected(unmatched.size) <= most
+        paths.record("trial", unmatched, paths.matched, self.control)
         if outcome == SPENT:
             paths.leave_search()
         return outcome != SPENT
@@ -142,9 +142,9 @@ class Trial:
 
 
 def can_match_all(task: AssignmentTask, tuning: Tuning) -> bool:
-    """Tell whether a full assignment exists; if not, match as many rows as can be.
+    """Return if a full assignment exists; if not, match as many rows as can be.
 
-    A maximum matching tells, where the task says that this is doubtful. Raises Stopped.
+    A maximum matching decides, if the task may be infeasible. Raises Stopped.
     """
     if not task.may_be_infeasible:
         return True

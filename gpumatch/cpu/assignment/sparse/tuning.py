@@ -76,7 +76,7 @@ class Tuning:
     step: float = 1 / 4
     """The share of the entries that paths read before the engine judges them; at least `small`."""
     probe: float = 1 / 16
-    """The same for the first paths where columns may stay unmatched, before rows bid."""
+    """The share that the first paths read before rows bid, if columns may stay unmatched."""
     sample: int = 2**10
     """Rows that the engine takes for a sample of all."""
     choice: int = 2
@@ -144,7 +144,7 @@ class Tuning:
     tail: float = 1 / 128
     """The share of the rows below which unmatched columns bid, too."""
     early_tail: float = 1 / 32
-    """The same in the first phase and after a war, if bids of rows alone are slow.
+    """The share below which they bid in the first phase and after a war, if bids of rows are slow.
 
     With 0, 1/32 and 1/16, `decades` of 5,000 rows reads all entries 31, 8 and 8 times, and the
     nearest of 7,500 points in space 39, 31 and 32 times.
@@ -183,7 +183,7 @@ class Tuning:
     trusted: int = 16
     """How many times a phase has read all entries when it is first judged by its progress."""
     doubted: int = 4
-    """The same for the first phase and after a war, if all rows and columns must be matched.
+    """The readings for the first phase and after a war, if all rows and columns must be matched.
 
     What such a phase is expected to read counts for less, as it has read less than `trusted`.
     """
@@ -200,7 +200,8 @@ class Tuning:
     most: int = 512
     """How many times a phase may read all entries before a war ends the auction.
 
-    With 128, 56,133 of 80,000 rows of two far clusters of unequal sizes are left to paths.
+    With 128, 56,133 of 80,000 rows of two far clusters of unequal sizes have no column when paths
+    begin.
     """
     coarser: int = 16
     """From the epsilon of a price war to the next, if all rows and columns must be matched.
@@ -210,7 +211,7 @@ class Tuning:
     of nearest points take 0.71, 0.72 and 0.77 of what they take with 256 and no second search.
     """
     coarser_with_spare: int = 256
-    """The same if columns may stay unmatched, so that no joint search follows a war."""
+    """From one to the next if columns may stay unmatched, so that no joint search follows a war."""
     searches: int = 2
     """Joint searches between a price war and the bids of the next phase.
 
