@@ -66,7 +66,7 @@ def in_quantiles(wish, values):
 
 
 def clouds_to_search(kind, shape, d, seed=5):
-    """Points that ask, and points that are searched."""
+    """The points of the rows, which ask, and those of the columns, which are searched."""
     rng = np.random.default_rng(seed)
     X, Y = (rng.normal(size=(count, d)) + 0.1 for count in shape)
     if kind == "lattice":

@@ -61,7 +61,7 @@ def test_ids_can_be_read(every_test):
 
 @pytest.mark.long
 def test_what_is_collected_here_is_collected_elsewhere(every_test, tmp_path):
-    """With another hash seed, and a clock that is ahead."""
+    """The other process has another hash seed, and its clock is ahead."""
     collect(1.0, tmp_path / "later.json")
     elsewhere = json.loads((tmp_path / "later.json").read_text())
     assert len(elsewhere) > 1000

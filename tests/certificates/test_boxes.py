@@ -193,7 +193,7 @@ def test_wrong_results_are_refused(are_boxes, monkeypatch):
 
 
 def test_a_pair_that_is_left_out_is_found_by_itself(monkeypatch):
-    """Even if the duals prove nothing of it."""
+    """`verify` finds it even if the duals prove nothing of it."""
     costs, a = solved(cost_limit=0.05)
     cut = without(a, int(a.row_ind[a.pair_costs.argmin()]))
     monkeypatch.setattr(checked_pairs.TurnedPairs, "near_tiles", lambda *_: iter(()))

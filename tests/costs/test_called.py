@@ -18,7 +18,7 @@ def sides(shape=(9, 11), d=3, seed=4):
 
 
 def lopsided(x, y):
-    """Not the same if its arguments change places."""
+    """A metric that is another number if its arguments change places."""
     return float(abs(x - y).sum() + 0.25 * x[0] + y[1] ** 2)
 
 

@@ -356,7 +356,7 @@ def test_distances_at_both_ends_of_the_range(metric, name, is_small, monkeypatch
 
 
 def test_larger_steps_have_no_smaller_roots():
-    """Beside the numbers from which on differences are scaled."""
+    """The roots lie on both sides of the numbers from which on differences are scaled."""
     for end in (-450, 500):
         steps = np.ldexp(1 + np.arange(-40, 41)[:, None] * 2.0**-52 * [1.0, 0.75, 0.5], end - 1)
         X = np.ldexp(1 + np.arange(-40, 41) * 2.0**-53, end)[:, None]

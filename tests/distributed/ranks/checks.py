@@ -20,7 +20,7 @@ def share(matrix, comm, seed=0):
 
 
 def some_of(cases, comm):
-    """All cases; but every second on three ranks, and the others on four.
+    """All cases, except that three ranks take every second one, and four ranks the others.
 
     More ranks than cores mostly wait for each other.
     """

@@ -304,7 +304,7 @@ def test_a_phase_whose_rows_hardly_get_fewer_is_a_war_early(monkeypatch):
     ],
 )
 def test_a_phase_that_is_as_fast_as_before_is_not_judged(waiting, is_steady, pace):
-    """However much it reads between two returns to Python."""
+    """The rate counts, however much a phase reads between two returns to Python."""
     auction = object.__new__(Auction)
     auction.tuning = sparse_tuning.DEFAULT
     steps = np.arange(0, len(waiting) - 1 + 1e-9, 1 / pace)

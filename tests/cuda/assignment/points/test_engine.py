@@ -72,7 +72,7 @@ def test_functions_need_no_matrix(wish, dtype, monkeypatch):
 
 
 def test_no_step_makes_the_matrix(monkeypatch):
-    """But for the small problems of a sample and of unmatched rows."""
+    """Only the small problems of a sample and of unmatched rows have matrices."""
     costs = PointCosts(*two_clouds("normal", (50, 50), 2)).to_device()
     tune(monkeypatch, tunings, least_sampled=100, few=50)
     monkeypatch.setattr(PointCosts, "dense", None)
