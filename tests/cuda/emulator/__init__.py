@@ -46,7 +46,7 @@ _OF_CLUSTERS = {  # functions that name clusters in assembly
     "expect_mail": "count_mail(mail, bytes - kArrival);",
     "send_to_block": "*static_cast<T*>(shared_of_block(place, block)) = value;"
     " count_mail(shared_of_block(mail, block), -static_cast<int>(sizeof(T)));",
-    "wait_for_mail": "while ((times_of_mail(mail) & 1) == parity) yield();",
+    "wait_for_mail": "while ((times_of_mail(mail) & 1) == parity) wait_for_next(mail);",
 }
 _VARIABLE = r"(\w+)((?:\[[^\]]*\])*)"
 _SHARED = re.compile(rf"__shared__ ([^;]+?) ({_VARIABLE}(?:, {_VARIABLE})*);")

@@ -39,6 +39,8 @@ int count_in_block(bool vote);  // of its threads, when all have voted
 void wait_for_all();            // threads of the launch
 void keep_shared(void* all, std::size_t size);        // tell where the copies of a variable are
 void* shared_of_block(void* own, unsigned block);     // the same place in another block
+void wait_for_next(void* mail);  // which has not come
+void has_come(void* mail);       // tell those that wait for it
 // Gives what each lane of the mask has brought.
 void exchange(unsigned mask, long long own, long long* all);
 void launch(unsigned blocks, unsigned threads, unsigned seed, unsigned odds,
@@ -179,6 +181,7 @@ inline void count_mail(void* mail, int more) {
   if (atomicAdd(parts, more) + more != 0) return;
   atomicAdd(parts, kArrival);
   atomicAdd(parts + 1, 1);
+  has_come(mail);
 }
 __attribute__((no_sanitize_thread)) inline int times_of_mail(void* mail) {
   return static_cast<volatile int*>(mail)[1];

@@ -5,9 +5,9 @@
 // one time in `odds` they let another thread go on. So accesses of different threads come in any
 // order that one memory allows. What caches may still hold is not shown.
 //
-// A thread that waits at a barrier, or for its warp, gets no turn until it may go on. If nobody may,
-// all wait for each other. Threads that wait for memory read it again and again, but write nothing.
-// So if there was no write for many turns, all wait for each other as well.
+// A thread that waits at a barrier, for its warp or for mail gets no turn until it may go on. If
+// nobody may, all wait for each other. Threads that wait for memory read it again and again, but
+// write nothing. So if there was no write for many turns, all wait for each other as well.
 
 #include <cstdio>
 #include <cstdlib>
@@ -59,6 +59,7 @@ std::vector<Barrier> blocks;
 Barrier everyone;
 std::map<char*, std::size_t> shared;  // the copies of each variable, and the size of one
 std::vector<std::map<unsigned, Exchange>> exchanges;  // of each warp, by mask
+std::map<void*, Waiting> without_mail;                // by the mail that they wait for
 std::function<void()> body;
 void* host[5];
 Thread* self = nullptr;
@@ -214,6 +215,9 @@ void exchange(unsigned mask, long long own, long long* all) {
   }
 }
 
+void wait_for_next(void* mail) { wait_in(without_mail[mail]); }
+void has_come(void* mail) { let_go_on(without_mail[mail]); }
+
 void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
             const std::function<void()>& kernel) {
   random_state = seed * 2654435761u | 1;
@@ -225,6 +229,7 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
   blocks.assign(nblocks, Barrier());
   everyone = Barrier();
   exchanges.assign((nblocks * nthreads + 31) / 32, {});
+  without_mail.clear();
   for (const auto& [all, size] : shared) {  // nothing is left of the launch before
     for (unsigned b = 0; b < nblocks; ++b) {
       std::memset(all + (first_block + b) % kBlocks * size, kGarbage, size);
