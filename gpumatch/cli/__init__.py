@@ -1,4 +1,4 @@
-"""The command line: ``match``, ``assign``, ``dmperm``, ``scale`` and some about the installation.
+"""The command line: ``match``, ``assign``, ``transport``, ``dmperm``, ``scale`` and others.
 
 Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
 full assignment; 3 not proven, because the time was up or the algorithm is a heuristic; 130 on
@@ -31,6 +31,12 @@ Of ``assign``, if they differ from those of ``match``:
                                      certificate
     pairs                            with ``--pairs``, [row, column, cost] of each pair, else null
 
+Of ``transport``, if they differ from those of ``assign``:
+
+    size                             pairs with flow
+    total                            what they carry
+    pairs                            with ``--pairs``, [row, column, flow, cost] of each, else null
+
 Of ``dmperm``, if they differ from those of ``match``:
 
     parts                            underdetermined, well_determined, overdetermined: each with the
@@ -59,7 +65,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gpumatch.cli import assign, distributed, linalg, listings, match
+from gpumatch.cli import assign, distributed, linalg, listings, match, transport
 from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
 from gpumatch.dispatch.registry import did_you_mean
 
@@ -107,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (match, assign, linalg, listings):
+    for module in (match, assign, transport, linalg, listings):
         module.add_to(commands)
     return parser
 

@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
     add("--maximize", action="store_true", help="look for the greatest total, or least cost")
     add("--cardinality", default="full", help="full, maximum or any (default: full)")
     text = "leave out a pair that costs more (with --maximize: that gains less)"
-    add("--cost-limit", type=_number, metavar="COST", help=text)
+    add("--cost-limit", type=number, metavar="COST", help=text)
     running.add_own_options(assign, "assignment")
     running.add_run_options(assign, "an assignment")
     distributed.add_to(assign)
@@ -44,7 +44,7 @@ def add_to(commands: Any) -> None:
 _WISHES = ("objective", "maximize", "cardinality", "cost_limit")
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
     """An int if it is written as one, because integers are exact."""
     with contextlib.suppress(ValueError):
         return int(text)

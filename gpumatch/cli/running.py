@@ -123,7 +123,7 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
     add("--seed", type=int, default=0, help="fixes free choices (default: 0)")
     add("--initial", metavar="FILE", help=f"{what} to begin from, as --output writes it")
     text = f"write the {what.split()[-1]}: columns by row (.npy, .npz) or edges (.csv, .mtx)"
-    add("--output", metavar="FILE", type=_output, help=text)
+    add("--output", metavar="FILE", type=output, help=text)
     add("--pairs", action="store_true", help="print each pair of row and column, too")
     add("--json", action="store_true", help="print JSON")
     add("--progress", action="store_true", help="show a progress bar on stderr")
@@ -149,7 +149,7 @@ def add_own_options(command: argparse.ArgumentParser, problem: str) -> None:
 _ENDINGS = (".npy", ".npz", ".csv", ".mtx")
 
 
-def _output(path: str) -> str:
+def output(path: str) -> str:
     """A path that a matching can be written to; wrong ones are refused before the work begins."""
     if not path.lower().endswith(_ENDINGS):
         raise argparse.ArgumentTypeError(f"{path} must end in {', '.join(_ENDINGS)}")
@@ -262,7 +262,10 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
     written = {"written": report["output"]} if report["output"] else {}
     print(aligned({**lines, **_times(report["seconds"]), **written}.items()))
     if report.get("pairs"):
-        header = ("row", "column", "cost")[: len(report["pairs"][0])]
+        names = (
+            ("row", "column", "flow", "cost") if "total" in report else ("row", "column", "cost")
+        )
+        header = names[: len(report["pairs"][0])]
         print("", aligned([header, *report["pairs"]]), sep="\n")
 
 

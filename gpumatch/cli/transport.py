@@ -1,0 +1,164 @@
+"""``gpumatch transport``: a cheapest flow from supplies to demands, with its certificate."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from gpumatch.cli import running
+from gpumatch.cli.assign import number
+
+if TYPE_CHECKING:
+    from gpumatch.results.transport import Transport
+
+
+def add_to(commands: Any) -> None:
+    text = "ship supplies to demands at least total cost"
+    description = "Ship what rows have to where columns take it, at least total cost."
+    transport = commands.add_parser(
+        "transport", help=text, description=description, allow_abbrev=False
+    )
+    add = transport.add_argument
+    text = "what a unit costs: .npy, .csv, or sparse (.mtx, .npz, a list of edges, ...), or -"
+    running.add_source(transport, text)
+    text = "what each row has: a number, or a file with one for each row (.npy, .csv, .txt)"
+    add("--supply", required=True, metavar="MASS", help=text)
+    text = "what each column takes, in the same way"
+    add("--demand", required=True, metavar="MASS", help=text)
+    add("--maximize", action="store_true", help="look for the greatest total")
+    add("--cardinality", default="full", help="full, maximum or any (default: full)")
+    text = "leave out pairs that cost more (with --maximize: that gain less)"
+    add("--cost-limit", type=number, metavar="COST", help=text)
+    add("--algorithm", default="auto", help="a name of `gpumatch algorithms` (default: auto)")
+    add("--backend", default="auto", help="auto or cpu")
+    add("--threads", type=int, help="CPU threads (default: all)")
+    add("--seed", type=int, default=0, help="fixes free choices (default: 0)")
+    text = "write the flow: a matrix (.npy, .mtx), pairs (.csv), or all arrays (.npz)"
+    add("--output", metavar="FILE", type=running.output, help=text)
+    add("--pairs", action="store_true", help="print each pair with flow, too")
+    add("--json", action="store_true", help="print JSON")
+    add("--progress", action="store_true", help="show a progress bar on stderr")
+    add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
+    transport.set_defaults(command=_transport)
+
+
+_ARGUMENTS = (
+    *("maximize", "cardinality", "cost_limit", "algorithm", "backend", "threads", "seed"),
+    *("progress", "time_limit"),
+)
+
+
+def _transport(options: argparse.Namespace) -> int:
+    import gpumatch
+    from gpumatch.costs import as_costs
+    from gpumatch.running.control import Control
+
+    for source in (running.file_of(options.source), options.supply, options.demand):
+        running.refuse_to_overwrite(source, options.output)
+    clock = Control()
+    with clock.part("read"):
+        costs = as_costs(running.read_costs(options))
+        supply, demand = masses(options.supply), masses(options.demand)
+    how = {name: getattr(options, name) for name in _ARGUMENTS}
+    flow = gpumatch.transport(costs, supply, demand, **how)
+    _write(options.output, flow)
+    certificate = None
+    if flow.proven:
+        with clock.part("certificate"):
+            proof = gpumatch.verify(costs, flow, supply=supply, demand=demand)
+        certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+    report = _report(options, costs.nnz, flow, certificate, running.seconds_of(flow.stats, clock))
+    running.tell(report, _lines(report), as_json=options.json)
+    return running.code_of(flow.proven)
+
+
+def masses(text: str) -> Any:
+    """A number, or the numbers in a file: integers if all of them are written so."""
+    import numpy as np
+
+    with contextlib.suppress(argparse.ArgumentTypeError):
+        return number(text)
+    if text.lower().endswith(".npy"):
+        return np.load(text, allow_pickle=False).ravel()
+    with open(text, encoding="utf-8") as file:
+        words = re.split(r"[\s,;]+", file.read().strip())
+    try:
+        return np.array([number(word) for word in words if word])
+    except argparse.ArgumentTypeError as exc:
+        raise ValueError(f"{text} must hold numbers only: {exc}") from None
+
+
+def _write(path: str | None, flow: Transport) -> None:
+    """Write the flow in the form that the ending of the file names."""
+    import numpy as np
+
+    if path is None:
+        return
+    kind = path.lower().rpartition(".")[2]
+    if kind == "npy":
+        np.save(path, flow.to_matrix().toarray())
+    elif kind == "mtx":
+        from scipy.io import mmwrite
+
+        mmwrite(path, flow.to_matrix())
+    elif kind == "csv":
+        rows, cols, units = (part.tolist() for part in flow)
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{row},{col},{unit!r}\n" for row, col, unit in zip(rows, cols, units))
+    else:
+        names = ("row_ind", "col_ind", "flow", "row_dual", "col_dual", "objective")
+        np.savez(path, shape=flow.shape, **{name: getattr(flow, name) for name in names})
+
+
+def _report(
+    options: argparse.Namespace,
+    entries: int,
+    flow: Transport,
+    certificate: dict[str, float] | None,
+    seconds: dict[str, float],
+) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    rows, columns = flow.shape
+    pairs = None
+    if options.pairs:
+        parts = (*flow, flow.pair_costs)
+        pairs = [list(pair) for pair in zip(*(part.tolist() for part in parts))]
+    return {
+        "source": options.source,
+        "rows": rows,
+        "columns": columns,
+        "entries": entries,
+        "maximize": flow.maximize,
+        "cardinality": flow.cardinality,
+        "cost_limit": options.cost_limit,
+        "size": flow.size,
+        "total": flow.total,
+        "objective": flow.objective,
+        "gap": flow.gap if math.isfinite(flow.gap) else None,
+        "proven": flow.proven,
+        "certificate": certificate,
+        "algorithm": flow.stats["algorithm"],
+        "backend": flow.stats["backend"],
+        "phases": flow.stats["phases"],
+        "seconds": seconds,
+        "output": options.output,
+        "pairs": pairs,
+    }
+
+
+def _lines(report: dict[str, Any]) -> dict[str, Any]:
+    proven, gap = report["proven"], report["gap"]
+    proof = "dual prices of total {bound}, checked on {edges} pairs"
+    return {
+        "source": report["source"],
+        "costs": "{rows} rows, {columns} columns, {entries} entries".format_map(report),
+        "flow": "{total} on {size} pairs, ".format_map(report)
+        + ("optimal" if proven else "not proven optimal"),
+        "objective": report["objective"],
+        "gap": "unknown" if gap is None else gap,
+        "algorithm": "{algorithm} on {backend}".format_map(report),
+        "certificate": proof.format_map(report["certificate"]) if proven else "none",
+    }
