@@ -1,7 +1,10 @@
 """Exact transport on the CPU: rows ship their supply to columns of limited demand at least cost.
 
-Shortest augmenting paths (`search`) ship units from rows that have some left, each as much as the
-path carries. At the end all pairs with flow are tight at the duals, which proves the flow.
+A dense problem without forbidden pairs is solved by the network simplex method on a core of its
+pairs (`dense`). All others are solved by shortest augmenting paths in CSR (`flows`, `search`),
+each of which ships as much as the path carries. Neither unfolds a mass: the work and the memory
+do not depend on how many units there are. At the end all pairs with flow are tight at the duals,
+which proves the flow.
 """
 
 from __future__ import annotations
@@ -11,16 +14,88 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Stopped
-from gpumatch.cpu.transport import search
+from gpumatch.cpu.transport import candidates, search
+from gpumatch.cpu.transport.dense import DenseProblem
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
-__all__ = ["solve"]
+__all__ = ["SMALL", "solve"]
+
+SMALL = 2**10
+"""Pairs up to which a dense problem is solved by paths: there is hardly anything to gain."""
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
-    entries = _entries(task)
+    if task.costs is not None and task.costs.size > SMALL and _is_complete(task):
+        return _solve_dense(task, task.costs)
+    return _solve_by_paths(task, _entries(task))
+
+
+def _is_complete(task: TransportTask) -> bool:
+    """True if all pairs are allowed, some mass is there, and no dual overflows."""
+    costs = task.costs
+    if costs is None or task.forbidden is not None:
+        return False
+    if not (task.supply.any() and task.demand.any()):
+        return False
+    if not task.is_integer:
+        return bool(np.isfinite(costs.max()))
+    largest = max(-int(costs.min()), int(costs.max()))
+    if task.row_limit is not None:
+        largest = max(largest, int(np.abs(task.row_limit).max()))
+    return 16 * (min(costs.shape) + 2) * largest < 2**62
+
+
+# -- dense -----------------------------------------------------------------------------------------
+
+
+def _solve_dense(task: TransportTask, costs: np.ndarray) -> TransportSolution:
+    """Solve the problem of the rows and columns with masses, and find duals of the others."""
+    rows, cols = np.flatnonzero(task.supply), np.flatnonzero(task.demand)
+    limit, given = task.row_limit, None if task.initial is None else task.initial[1]
+    if given is not None and not _is_sane(given, costs, task.supply.size):
+        given = None
+    part = costs
+    if rows.size < task.supply.size or cols.size < task.demand.size:
+        part = costs[rows[:, None], cols]
+        limit = None if limit is None else limit[rows]
+        given = None if given is None else given[cols]
+    problem = DenseProblem(
+        part, task.supply[rows], task.demand[cols], limit, task.control, task.seed
+    )
+    is_optimal = problem.solve(given)
+    col_dual = np.full(task.demand.size, problem.far)
+    if cols.size < task.demand.size:
+        candidates.conjugate(
+            costs, rows, problem.row_dual,  # IN
+            col_dual,  # OUT
+        )  # fmt: skip
+        np.minimum(col_dual, 0, out=col_dual)
+    col_dual[cols] = problem.col_dual
+    row_dual = problem.row_dual
+    if part is not costs:
+        row_dual = np.empty(task.supply.size, costs.dtype)
+        candidates.row_minima(
+            costs, col_dual,  # IN
+            row_dual, np.empty_like(col_dual),  # OUT
+        )  # fmt: skip
+        if task.row_limit is not None:
+            np.minimum(row_dual, task.row_limit, out=row_dual)
+    used_rows, used_cols, flow = problem.flow()
+    used_rows, used_cols = rows[used_rows], cols[used_cols]
+    order = np.lexsort((used_cols, used_rows))
+    return TransportSolution(
+        used_rows[order], used_cols[order], flow[order], row_dual.copy(), col_dual, is_optimal,
+        stats=problem.counts,
+    )  # fmt: skip
+
+
+# -- CSR -------------------------------------------------------------------------------------------
+
+
+def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
     indices = entries[1]
     is_even = task.row_limit is None and int(task.supply.sum()) == int(task.demand.sum())
     price = _first_prices(task, entries, is_even=is_even)
@@ -43,7 +118,7 @@ def solve(task: TransportTask) -> TransportSolution:
     )  # fmt: skip
 
 
-def _entries(task: TransportTask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _entries(task: TransportTask) -> Entries:
     """The costs in CSR."""
     if task.costs is None:
         assert task.indptr is not None
@@ -59,7 +134,7 @@ def _entries(task: TransportTask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return indptr, np.nonzero(allowed)[1].astype(np.int32), costs[allowed]
 
 
-def _first_prices(task: TransportTask, entries: Any, *, is_even: bool) -> np.ndarray:
+def _first_prices(task: TransportTask, entries: Entries, *, is_even: bool) -> np.ndarray:
     """Prices to begin from: given ones, or the least costs of columns if all must be full, or 0."""
     _, indices, costs = entries
     ncols = task.demand.size
@@ -68,7 +143,7 @@ def _first_prices(task: TransportTask, entries: Any, *, is_even: bool) -> np.nda
         return price if is_even else np.minimum(price, 0)
     if not is_even:
         return np.zeros(ncols, costs.dtype)
-    far = np.iinfo(np.int64).max if task.is_integer else np.inf
+    far: Any = np.iinfo(np.int64).max if task.is_integer else np.inf
     price = np.full(ncols, far, costs.dtype)
     search.column_minima(indices, costs, price)
     price[price == far] = 0

@@ -9,7 +9,7 @@ from gpumatch.running.control import Control
 from gpumatch.transport_contracts import TransportTask
 
 
-def random_task(seed, *, dense, integer, limit, most=6, size=7):
+def random_task(seed, *, dense, integer, limit, most=6, size=7, allow=False):
     """A problem with zero masses and forbidden pairs; total supply <= demand without limit."""
     rng = np.random.default_rng(seed)
     nrows, ncols = rng.integers(1, size, 2)
@@ -20,7 +20,7 @@ def random_task(seed, *, dense, integer, limit, most=6, size=7):
     demand = rng.integers(0, most, ncols)
     if limit is False:
         demand[rng.integers(ncols)] += max(supply.sum() - demand.sum(), 0) + rng.integers(2)
-    forbidden = rng.random(costs.shape) < rng.choice([0, 0.2, 0.6])
+    forbidden = rng.random(costs.shape) < (0 if allow else rng.choice([0, 0.2, 0.6]))
     limits = rng.integers(-3, 9, nrows).astype(costs.dtype) if limit else None
     return task_of(costs, supply, demand, forbidden, limits, dense=dense, seed=seed)
 

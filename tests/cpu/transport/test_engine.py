@@ -7,10 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gpumatch.cpu.transport import engine
+from gpumatch.cpu.transport import dense, engine
+from gpumatch.cpu.transport.dense import Tuning
 from gpumatch.running.control import Control
 from tests.cpu.transport.problems import check, check_violator, least_cost, random_task, task_of
 
+SMALL_STEPS = Tuning(whole=0, features=2, row_arcs=2, col_arcs=1, more_arcs=2)
 CASES = [
     (dense, integer, limit)
     for dense in (True, False)
@@ -33,6 +35,48 @@ def test_small_problems_against_a_linear_program(dense, integer, limit):
             assert cost == pytest.approx(least, abs=1e-7)
 
 
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("limit", [True, False])
+def test_small_dense_problems_by_a_core(monkeypatch, integer, limit):
+    """The network simplex method with the least core, against a linear program."""
+    monkeypatch.setattr(engine, "SMALL", 0)
+    monkeypatch.setattr(dense, "DEFAULT", SMALL_STEPS)
+    for seed in range(60):
+        task = random_task(
+            seed, dense=True, integer=integer, limit=limit, size=14 if seed % 2 else 7, allow=True
+        )
+        solution = engine.solve(task)
+        assert solution.is_optimal
+        assert check(task, solution, 0 if integer else 1e-12) == pytest.approx(
+            least_cost(task), abs=1e-7
+        )
+
+
+@pytest.mark.parametrize("top", [1, 5, 10**9])
+def test_levels_end_where_all_pairs_do(top):
+    """Groups of groups, a core and pricing give what the paths give, for points in the plane."""
+    rng = np.random.default_rng(top)
+    points = rng.random((2, 90, 2))
+    costs = np.sqrt(((points[0][:, None] - points[1]) ** 2).sum(axis=2))
+    supply, demand = rng.integers(1, top + 1, (2, 90))
+    demand[0] += max(supply.sum() - demand.sum(), 0)
+    supply[0] += max(demand.sum() - supply.sum(), 0)
+    task = task_of(costs, supply, demand)
+    problem = dense.DenseProblem(costs, supply, demand, None, Control(), tuning=SMALL_STEPS)
+    assert problem.solve()
+    rows, cols, flow = problem.flow()
+    by_paths = check(task, engine._solve_by_paths(task, engine._entries(task)), 1e-12)
+    assert (costs[rows, cols] * flow).sum() == pytest.approx(by_paths, rel=1e-12)
+
+
+def test_ties_do_not_cycle():
+    """Equal costs and masses make every pivot degenerate."""
+    costs = np.zeros((40, 40), np.int64)
+    costs[:20, :20] = 1
+    task = task_of(costs, np.full(40, 2), np.full(40, 2))
+    assert check(task, engine.solve(task)) == 0
+
+
 def test_masses_do_not_matter():
     """Searches ship bottlenecks: as many do for units as for their billions."""
     rng = np.random.default_rng(0)
@@ -51,11 +95,15 @@ def test_initial_duals_need_no_paths():
     assert again.stats["paths"] <= first.stats["paths"]
 
 
-def test_a_stopped_run_keeps_flow_and_duals():
-    rng = np.random.default_rng(0)
-    control = Control(callback=lambda progress: True)
-    task = task_of(rng.random((9, 9)), np.full(9, 3), np.full(9, 3), control=control)
+@pytest.mark.parametrize("ticks", range(6))
+@pytest.mark.parametrize("size", [9, 40])
+def test_a_stopped_run_keeps_flow_and_duals(monkeypatch, size, ticks):
+    monkeypatch.setattr(dense, "DEFAULT", SMALL_STEPS)
+    rng, left = np.random.default_rng(0), iter(range(ticks))
+    control = Control(callback=lambda progress: next(left, None) is None)
+    masses = np.full(size, 3)
+    task = task_of(rng.random((size, size)), masses, masses, control=control)
     solution = engine.solve(task)
-    check(task, solution)
-    assert not solution.is_optimal
+    check(task, solution, 1e-12)
+    assert solution.is_optimal != control.stopped
     assert solution.infeasible_rows is None

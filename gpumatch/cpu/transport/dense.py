@@ -1,0 +1,384 @@
+"""Dense transport problems by the network simplex method: a core of arcs, and pricing.
+
+1. *Estimate*: rows and columns are grouped by their costs (`levels`), and the groups, with the sums
+   of their masses, are a problem of a sixteenth of the entries, which is solved in the same way.
+   The duals of its rows give duals of all columns: v_j is the least c_ij - u_i of the rows that
+   stand for groups. Its flow, poured out over the members of the groups, is a first flow.
+2. *Core*: the pairs of least reduced cost at these duals, a few of each row and of each column, are
+   the first arcs (`candidates`).
+3. *Pivots*: the network simplex method (`simplex`) finds the best flow on the arcs.
+4. *Pricing*: one reading of the matrix finds pairs that cost less than their duals. A few of each
+   row become arcs, and step 3 follows. If there is none, the flow is optimal.
+
+The first flow of a problem with spare demand or limits is greedy: arcs in the order of their
+reduced costs ship what they can.
+
+The tree keeps all conditions of the contract at its root: an arc from row i to the root costs its
+limit, and one from the root to a column costs 0. If all rows must ship, the limit is greater than
+all costs. As all pairs are allowed, an optimal flow then leaves no unit.
+
+Memory beside the costs: 500 bytes a vertex, and a sixteenth of the costs.
+
+References
+----------
+Schmitzer, *A sparse multiscale algorithm for dense optimal transport*, Journal of Mathematical
+Imaging and Vision 56, 2016.
+Gottschlich, Schuhmacher, *The shortlist method for fast computation of the earth mover's distance
+and finding optimal solutions to transportation problems*, PLoS ONE 9, 2014.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpumatch.contracts import Control, Stopped
+from gpumatch.cpu.transport import candidates, simplex
+from gpumatch.cpu.transport.levels import MEMBERS, Groups, grouped, singles
+from gpumatch.running.kept_memory import kept_empty
+
+__all__ = ["DenseProblem", "Tuning"]
+
+
+class Tuning(NamedTuple):
+    """What the steps decide by."""
+
+    whole: int = 2**16
+    """Entries up to which all pairs are arcs from the beginning."""
+    features: int = 8
+    """Columns by which rows are compared, and rows by which columns are."""
+    row_arcs: int = 12
+    """The arcs of a row in the first core."""
+    col_arcs: int = 4
+    """The arcs of a column in the first core."""
+    more_arcs: int = 6
+    """The arcs that a row gets in a pricing."""
+    tolerance: float = 2.0**-46
+    """The reduced cost of floats that is rounding, as a share of the largest magnitude."""
+    pivots: int = 2**23
+    """Arcs and nodes that pivots look at between two ticks."""
+    entries: int = 2**24
+    """Entries that are read between two ticks."""
+
+
+DEFAULT = Tuning()
+
+
+class Start(NamedTuple):
+    """A flow that ships all."""
+
+    rows: np.ndarray
+    cols: np.ndarray
+    flow: np.ndarray
+
+
+class DenseProblem:
+    """A transport problem with a matrix of costs, none of them infinite; all masses are positive.
+
+    Parameters
+    ----------
+    costs : int64 or float64 matrix
+    supply, demand : int64 arrays
+    limit : array, optional
+        The costs of units that stay; if it is None, the supply is at most the demand.
+    control : Control
+    seed : int
+        It chooses the columns and rows by which others are compared.
+    tuning : Tuning
+
+    Attributes
+    ----------
+    row_dual, col_dual : arrays
+        The duals after `solve`, feasible but for rounding.
+    """
+
+    def __init__(
+        self,
+        costs: np.ndarray,
+        supply: np.ndarray,
+        demand: np.ndarray,
+        limit: np.ndarray | None,
+        control: Control,
+        seed: int = 0,
+        tuning: Tuning | None = None,
+        level: int = 0,
+    ) -> None:
+        self.costs, self.supply, self.demand, self.limit = costs, supply, demand, limit
+        self.control, self.seed, self.level = control, seed, level
+        self.tuning = tuning or DEFAULT
+        self.nrows, self.ncols = costs.shape
+        self.total = int(supply.sum())
+        self.is_even = limit is None and self.total == int(demand.sum())
+        low, high = costs.min(), costs.max()
+        if limit is not None:
+            low, high = min(low, limit.min()), max(high, limit.max())
+        number: Any = costs.dtype.type
+        is_integer = costs.dtype.kind == "i"
+        self.far = number(np.iinfo(number).max if is_integer else np.inf)
+        self.dear = number(high + (high - low) + 1)
+        largest = max(abs(float(low)), abs(float(high)))
+        self.tolerance = number(0 if is_integer else self.tuning.tolerance * largest)
+        nodes = self.nrows + self.ncols + 1
+        self.dual = np.zeros(nodes, costs.dtype)
+        self.tree = (
+            *(np.empty(nodes, np.int32) for _ in range(2)), np.zeros(nodes, np.int64),
+            *(np.empty(nodes, np.int32) for _ in range(4)),
+        )  # fmt: skip
+        self.state = np.zeros(simplex.STATES, np.int64)
+        self.arcs = self._arcs_to_root()
+        self.count = nodes - 1
+        self.rounds = self.readings = 0
+
+    def _arcs_to_root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The arcs between the root and all other nodes."""
+        nrows, root = self.nrows, self.nrows + self.ncols
+        every = np.arange(root, dtype=np.int32)
+        tails, heads = every.copy(), every.copy()
+        heads[:nrows] = tails[nrows:] = root
+        cost = np.zeros(root, self.costs.dtype)
+        cost[:nrows] = self.dear if self.limit is None else self.limit
+        return tails, heads, cost
+
+    @property
+    def row_dual(self) -> np.ndarray:
+        return self.dual[: self.nrows]
+
+    @property
+    def col_dual(self) -> np.ndarray:
+        return self.dual[self.nrows : -1]
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def solve(self, col_dual: np.ndarray | None = None) -> bool:
+        """Find a cheapest flow and its duals, from duals of columns; False if stopped."""
+        start: Start | None = None
+        try:
+            has_all = self.costs.size <= self.tuning.whole
+            if has_all:
+                self._add_all()
+            else:
+                if col_dual is None:
+                    col_dual, start = self._estimate()
+                self._add_core(col_dual, start)
+            self._begin(start)
+            while True:
+                self._pivot()
+                if has_all or not self._price():
+                    break
+        except Stopped:
+            self._lower()
+            return False
+        self._lower()
+        return True
+
+    def flow(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows, columns and units of the flow."""
+        _, arc, flow, *_ = self.tree
+        nodes = np.flatnonzero((flow[:-1] > 0) & (arc[:-1] >= self.nrows + self.ncols))
+        used = arc[nodes]
+        return self.arcs[0][used], self.arcs[1][used] - np.int32(self.nrows), flow[nodes]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The pivots, the arcs, and the readings of the whole matrix."""
+        return {
+            "pivots": int(self.state[simplex.PIVOTS]), "arcs": self.count,
+            "readings": self.readings, "rounds": self.rounds,
+        }  # fmt: skip
+
+    @property
+    def shipped(self) -> int:
+        """The units that go to columns."""
+        _, arc, flow, *_ = self.tree
+        rows = np.arange(self.nrows)
+        return self.total - int(flow[: self.nrows][arc[: self.nrows] == rows].sum())
+
+    @property
+    def _reported(self) -> int:
+        """What ticks report: units of smaller problems are none of the caller's."""
+        return 0 if self.level else self.shipped
+
+    def _beat(self) -> None:
+        if self.control.tick(self._reported):
+            raise Stopped
+
+    # -- the estimate ------------------------------------------------------------------------------
+
+    def _estimate(self) -> tuple[np.ndarray, Start | None]:
+        """Duals of the columns, and a flow if there is one, by the problem of groups."""
+        costs, few = self.costs, self.tuning.features
+        if max(costs.shape) <= MEMBERS * few:
+            return np.zeros(self.ncols, costs.dtype), None
+        rng = np.random.default_rng(self.seed)
+        of_rows, of_cols = singles(self.nrows), singles(self.ncols)
+        if self.nrows > MEMBERS * few:
+            of_rows = grouped(costs[:, np.sort(rng.permutation(self.ncols)[:few])])
+        if self.ncols > MEMBERS * few:
+            of_cols = grouped(costs[np.sort(rng.permutation(self.nrows)[:few])].T)
+        smaller = DenseProblem(
+            costs[of_rows.heads[:, None], of_cols.heads], of_rows.sums(self.supply),
+            of_cols.sums(self.demand), None if self.limit is None else self.limit[of_rows.heads],
+            self.control, self.seed, self.tuning, self.level + 1,
+        )  # fmt: skip
+        if not smaller.solve():
+            self._begin(None)
+            raise Stopped
+        col_dual = np.full(self.ncols, self.far)
+        for some in range(0, of_rows.heads.size, self.tuning.entries // self.ncols + 1):
+            part = slice(some, some + self.tuning.entries // self.ncols + 1)
+            candidates.conjugate(
+                costs, of_rows.heads[part], smaller.row_dual[part],  # IN
+                col_dual,  # OUT
+            )  # fmt: skip
+        return col_dual, self._poured(smaller, of_rows, of_cols) if self.is_even else None
+
+    def _poured(self, smaller: DenseProblem, of_rows: Groups, of_cols: Groups) -> Start:
+        """The flow of groups, divided among their members."""
+        rows, cols, units = smaller.flow()
+        order = np.lexsort((cols, rows))
+        groups = np.stack([rows[order], cols[order], units[order]]).astype(np.int64)
+        most = self.nrows + self.ncols + units.size
+        ends = np.empty((2, most), np.int32)
+        start = Start(ends[0], ends[1], np.empty(most, np.int64))
+        count = simplex.pour(
+            of_rows.members, of_rows.begins[:-1].copy(), of_cols.members,
+            of_cols.begins[:-1].copy(), groups, self.supply.copy(), self.demand.copy(),
+            *start,
+        )  # fmt: skip
+        return Start(*(part[:count] for part in start))
+
+    # -- arcs --------------------------------------------------------------------------------------
+
+    def _add(self, rows: np.ndarray, cols: np.ndarray) -> None:
+        """Add pairs to the arcs."""
+        count = self.count + rows.size
+        if count > self.arcs[0].size:
+            tails, heads, cost = (kept_empty(2 * count, part.dtype) for part in self.arcs)
+            for new, old in zip((tails, heads, cost), self.arcs):
+                new[: self.count] = old[: self.count]
+            self.arcs = tails, heads, cost
+        part = slice(self.count, count)
+        for target, values in zip(self.arcs, (rows, cols + self.nrows, self.costs[rows, cols])):
+            target[part] = values
+        self.count = count
+
+    def _add_all(self) -> None:
+        """Add all pairs."""
+        rows, cols = np.indices(self.costs.shape, np.int32)
+        self._add(rows.ravel(), cols.ravel())
+
+    def _add_core(self, col_dual: np.ndarray, start: Start | None) -> None:
+        """Add the pairs of a flow, and the best pairs of each row and of each column."""
+        tuning, (nrows, ncols) = self.tuning, self.costs.shape
+        of_row, of_col = min(tuning.row_arcs, ncols), min(tuning.col_arcs, nrows)
+        cols, rows = np.zeros((nrows, of_row), np.int32), np.zeros((ncols, of_col), np.int32)
+        values = np.full((nrows, of_row), self.far), np.full((ncols, of_col), self.far)
+        bar, scratch = np.full(ncols, self.far), np.empty(ncols, self.costs.dtype)
+        step = tuning.entries // ncols + 1
+        for first in range(0, nrows, step):
+            candidates.find(
+                self.costs, col_dual,  # IN
+                self.row_dual, cols, values[0], rows, values[1], bar, scratch,  # OUT
+                first, min(first + step, nrows),  # IN
+            )  # fmt: skip
+            if self.control.tick(0):
+                self._begin(None)
+                raise Stopped
+        self.readings += 1
+        self.col_dual[:] = col_dual
+        if start is not None:
+            self._add(start.rows, start.cols)
+        self._add(np.repeat(np.arange(nrows, dtype=np.int32), of_row), cols.ravel())
+        self._add(rows.ravel(), np.repeat(np.arange(ncols, dtype=np.int32), of_col))
+
+    # -- pivots and pricing ------------------------------------------------------------------------
+
+    def _begin(self, start: Start | None) -> None:
+        """Make the first tree: that of the first arcs if they are a flow, else a greedy one."""
+        root = self.nrows + self.ncols
+        masses = self.supply, self.demand
+        if start is not None:
+            near = np.empty(2 * start.flow.size + root + 2, np.int32)
+            simplex.plant(
+                self.arcs, root, start.flow,  # IN
+                self.tree, self.dual,  # OUT
+                *masses,  # IN
+                near, np.empty(root, np.int32),  # OUT
+            )  # fmt: skip
+            return
+        tails, heads, cost = (part[root : self.count] for part in self.arcs)
+        order = root + np.argsort(cost - self.dual[tails] - self.dual[heads])
+        simplex.begin(
+            self.arcs,  # IN
+            self.tree, self.dual,  # OUT
+            *masses,  # IN
+        )  # fmt: skip
+        simplex.greedy(
+            self.arcs, order,  # IN
+            self.tree,  # OUT
+            self.nrows,  # IN
+        )  # fmt: skip
+        self._refresh()
+
+    def _refresh(self) -> None:
+        simplex.refresh_duals(
+            self.arcs,  # IN
+            self.tree, self.dual,  # OUT
+        )  # fmt: skip
+
+    def _pivot(self) -> None:
+        """Exchange arcs until none is cheaper than the duals of its ends; raises Stopped."""
+        outcome, before = simplex.SPENT, int(self.state[simplex.PIVOTS])
+        block = max(32, int(self.count**0.5))
+        while outcome == simplex.SPENT:
+            outcome = simplex.pivot(
+                self.arcs, self.count,  # IN
+                self.tree, self.dual,  # OUT
+                self.nrows,  # IN
+                self.state,  # OUT
+                block, self.tolerance, self.tuning.pivots,  # IN
+            )  # fmt: skip
+            self._beat()
+        self._refresh()
+        self.rounds += 1
+        self.control.phase(
+            found=int(self.state[simplex.PIVOTS]) - before, matched=self._reported, step="pivots",
+            arcs=self.count, level=self.level,
+        )  # fmt: skip
+
+    def _price(self) -> int:
+        """Add pairs that cost less than the duals of their ends; return how many."""
+        tuning, added = self.tuning, 0
+        step, row = tuning.entries // self.ncols + 1, 0
+        values = np.empty(tuning.more_arcs, self.costs.dtype)
+        scratch = np.empty(self.ncols, self.costs.dtype)
+        most = min(step, self.nrows) * tuning.more_arcs
+        rows, cols = np.empty((2, most), np.int32)
+        found = []
+        while row < self.nrows:
+            last = min(row + step, self.nrows)
+            count = candidates.undercuts(
+                self.costs, self.row_dual, self.col_dual, self.tolerance,  # IN
+                values, rows, cols, scratch,  # OUT
+                row, last,  # IN
+            )  # fmt: skip
+            found.append((rows[:count].copy(), cols[:count].copy()))
+            row = last
+            self._beat()
+        self.readings += 1
+        for pairs in found:
+            self._add(*pairs)
+            added += pairs[0].size
+        return added
+
+    def _lower(self) -> None:
+        """Make the duals feasible but for rounding."""
+        np.minimum(self.col_dual, 0, out=self.col_dual)
+        scratch = np.empty(self.ncols, self.costs.dtype)
+        candidates.row_minima(
+            self.costs, self.col_dual,  # IN
+            self.row_dual, scratch,  # OUT
+        )  # fmt: skip
+        if self.limit is not None:
+            np.minimum(self.row_dual, self.limit, out=self.row_dual)
