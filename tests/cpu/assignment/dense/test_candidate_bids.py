@@ -129,7 +129,7 @@ def test_bids_of_known_columns_are_those_of_the_whole_matrix(budget):
 
 @pytest.mark.parametrize(("epsilon", "pays"), [(1e-2, False), (1e-4, True)])
 def test_rows_look_only_if_that_pays(epsilon, pays):
-    """Not if each bid leads beyond what a row knows: then it reads its line for every bid."""
+    """If each bid leads beyond what a row knows, the row reads its line for every bid."""
     places = np.random.default_rng(4).random((2, 300, 2))
     state = Bidding(-np.hypot(*(places[0][:, None] - places[1]).transpose(2, 0, 1)))
     assert state.hold(epsilon, 1e4) == DONE
