@@ -14,6 +14,7 @@ python -m bench linear-solvers --out solvers.json  what linear solvers ask for, 
 python -m bench networkx-backend --out nx.json    networkx's functions on the backend
 python -m bench batches --out batches.json        many dense problems at once
 python -m bench points --out points.json          clouds of points against matrices and Sinkhorn
+python -m bench transport --out transport.json    supplies and demands against POT and OR-tools
 python -m bench host-batches --out host.json      batches and single frames on the CPU
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
@@ -64,6 +65,7 @@ from bench.suites import (
     roverso2010,
     sparse_assignment,
     tiny,
+    transport,
     vasconcelos2009,
 )
 from gpumatch.dispatch.devices import why_no_cuda
@@ -72,7 +74,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
-        *(adversarial, points),
+        *(adversarial, points, transport),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
         *(date2016, roverso2010, vasconcelos2009),
     )
