@@ -66,6 +66,7 @@ from gpumatch.certificates.limits import bars_of, left_out, limits_in_use, limit
 from gpumatch.certificates.pairs import TurnedPairs
 from gpumatch.certificates.slacks import (
     Prices,
+    Shortfalls,
     most,
     nearest,
     sum_in_units,
@@ -261,8 +262,7 @@ class _Claim:
         self.prices = Prices(
             rows, [self.col_price], self.costs.largest, is_integer=self.costs.is_integer
         )
-        self.lowered = [np.zeros(length, self.prices.dtype) for length in self.costs.shape]
-        self.worst: tuple[Any, int, int] | None = None
+        self.short = Shortfalls(self.costs.shape, self.prices.dtype)
 
     def look_at_pairs(self, optimal: bool) -> bool:
         """Make the prices fair; whether every allowed pair touches the cover."""
@@ -290,7 +290,7 @@ class _Claim:
                 allowed = counted if allowed is None else allowed & counted
             if optimal:
                 self._check_left_out(rows, cols, costs, allowed)
-            self._lower(is_matched, *self.prices.below(rows, cols, costs, allowed))
+            self.short.add(is_matched, *self.prices.below(rows, cols, costs, allowed))
         if has_boxes and not self.is_largest:
             self.edges = self.costs.nnz
             if optimal:
@@ -320,23 +320,13 @@ class _Claim:
             if stray is not None:
                 raise CertificateError(left_out(int(rows[own[stray]]), int(cols[others[stray]])))
 
-    def _lower(self, is_matched: Any, rows: Any, cols: Any, amounts: Any) -> None:
-        """Move what pairs cost less than their prices into these."""
-        if not amounts.size:
-            return
-        into_row = is_matched[rows]
-        np.maximum.at(self.lowered[0], rows[into_row], amounts[into_row])
-        np.maximum.at(self.lowered[1], cols[~into_row], amounts[~into_row])
-        at = amounts.argmax()
-        if self.worst is None or amounts[at] > self.worst[0]:
-            self.worst = amounts[at], int(rows[at]), int(cols[at])
-
     def certificate(self, is_complete: bool, optimal: bool) -> AssignmentCertificate:
         """Point 4."""
         base = 0 if self.base is None else sum_in_units(self.base[self.rows])
         bound, moved, blur = None, 0, 0.0
-        if is_complete and all(most(part) < math.inf for part in self.lowered):
-            lowered = 0 if self.worst is None else sum(map(sum_in_units, self.lowered))
+        short = self.short
+        if is_complete and all(most(part) < math.inf for part in short.lowered):
+            lowered = 0 if short.worst is None else sum(map(sum_in_units, short.lowered))
             bound = base + sum_in_units(self.row_price) + sum_in_units(self.col_price) - lowered
             moved = lowered + self._cut_off()
             limit = 0.0 if self.base is None else float(most(self.base))
@@ -373,7 +363,8 @@ class _Claim:
             return 0
         numbers = [self.paid, self.row_price, self.col_price]
         if self.base is not None:
-            numbers.append(limits_in_use(self.base, self.row_to_col, self.row_price, self.lowered))
+            lowered = self.short.lowered
+            numbers.append(limits_in_use(self.base, self.row_to_col, self.row_price, lowered))
         return sum(sum_in_units(abs(part)) for part in numbers)
 
     def _cut_off(self) -> int:
@@ -403,8 +394,9 @@ class _Claim:
                     f"the dual of {side} {loose} is {dual[loose]}, "
                     f"but must be 0, because the {side} is unmatched"
                 )
-        if self.worst is not None and self.worst[0] > room:
-            amount, row, col = self.worst
+        worst = self.short.worst
+        if worst is not None and worst[0] > room:
+            amount, row, col = worst
             return (
                 f"the pair of row {row} and column {col} costs less than its duals"
                 + (" and the limit" if self.base is not None else "")

@@ -35,6 +35,7 @@ from gpumatch.certificates.limits import bars_of, left_out, limits_in_use, limit
 from gpumatch.certificates.pairs import TurnedPairs
 from gpumatch.certificates.slacks import (
     Prices,
+    Shortfalls,
     as_floats_up,
     most,
     nearest,
@@ -344,8 +345,7 @@ class _Claim:
             self.costs.largest,
             is_integer=self.costs.is_integer,
         )
-        self.lowered = [np.zeros(length, self.prices.dtype) for length in self.costs.shape]
-        self.worst: tuple[Any, int, int] | None = None
+        self.short = Shortfalls(self.costs.shape, self.prices.dtype)
 
     def look_at_pairs(self, optimal: bool) -> bool:
         """Make the prices fair; whether every allowed pair touches the cover."""
@@ -373,35 +373,27 @@ class _Claim:
                 pair = first_pair(xp, rows, cols, bare if allowed is None else bare & allowed)
                 if pair is not None:
                     raise CertificateError(left_out(first + pair[0], pair[1]))
-            of_rows, of_cols, amounts = self.prices.below(rows, cols, costs, allowed)
-            if not amounts.size:
-                continue
-            into_row = is_matched[of_rows]
-            np.maximum.at(self.lowered[0], of_rows[into_row], amounts[into_row])
-            np.maximum.at(self.lowered[1], of_cols[~into_row], amounts[~into_row])
-            at = amounts.argmax()
-            if self.worst is None or amounts[at] > self.worst[0]:
-                self.worst = amounts[at], first + int(of_rows[at]), int(of_cols[at])
+            self.short.add(is_matched, *self.prices.below(rows, cols, costs, allowed))
         self.edges = self.world.total(edges)
         return bool(self.world.total(int(is_covered), "min"))
 
     def certificate(self, is_complete: bool, optimal: bool) -> AssignmentCertificate:
         """The duals bound the objective."""
-        world = self.world
+        world, of_ranks = self.world, self.short.lowered
         if not world.total(int(self.prices.is_exact), "min"):
-            self.lowered = [as_floats_up(part) for part in self.lowered]
-        self.lowered[1] = world.allreduce(self.lowered[1], "max")
-        is_finite = all(most(part) < math.inf for part in self.lowered)
+            of_ranks[:] = [as_floats_up(part) for part in of_ranks]
+        of_ranks[1] = world.allreduce(of_ranks[1], "max")
+        is_finite = all(most(part) < math.inf for part in of_ranks)
         is_complete &= bool(world.total(int(is_finite), "min"))
         base = 0 if self.base is None else sum_in_units(self.base)
         given, price, lowered, base = self._totals(
             sum_in_units(self.row_dual) * self.sign,
             sum_in_units(self.row_price),
-            sum_in_units(self.lowered[0]) if is_complete else 0,
+            sum_in_units(of_ranks[0]) if is_complete else 0,
             base,
         )
         price += sum_in_units(self.col_price)
-        lowered += sum_in_units(self.lowered[1]) if is_complete else 0
+        lowered += sum_in_units(of_ranks[1]) if is_complete else 0
         moved = given + sum_in_units(self.col_dual) * self.sign - price + lowered
         moved = moved if is_complete else 0
         bound = base + price - lowered if is_complete else None
@@ -446,7 +438,8 @@ class _Claim:
         numbers = [self.paid, self.row_price]
         if self.base is not None:
             limits = array_of(np, self.limits)
-            numbers.append(limits_in_use(limits, self.row_to_col, self.row_price, self.lowered))
+            lowered = self.short.lowered
+            numbers.append(limits_in_use(limits, self.row_to_col, self.row_price, lowered))
         (own,) = self._totals(sum(sum_in_units(abs(part)) for part in numbers))
         return own + sum_in_units(abs(self.col_price))
 
@@ -467,8 +460,10 @@ class _Claim:
                     f"the dual of {side} {at} of this rank is {dual[at]}, but must be "
                     + ("of the other sign" if above is not None else "0, because it is unmatched")
                 )
-        if self.worst is not None and self.worst[0] > room:
-            amount, row, col = self.worst
+        worst = self.short.worst
+        if worst is not None and worst[0] > room:
+            amount, row, col = worst
+            row += self.result.rows.start
             raise CertificateError(
                 f"the pair of row {row} and column {col} costs less than its duals"
                 + (" and the limit" if self.base is not None else "")

@@ -66,6 +66,7 @@ from gpumatch.certificates.base import (
 )
 from gpumatch.certificates.slacks import (
     Prices,
+    Shortfalls,
     at_least,
     most,
     nearest,
@@ -260,22 +261,19 @@ class _Claim:
         fitted = [_fitted(scale, mates) for scale, mates in zip(self.scales, self.mates)]
         prices = Prices([fitted[0]], [fitted[1]], most(costs), is_integer=False)
         counted = None if is_full else (self.mates[0][rows] >= 0) & (self.mates[1][cols] >= 0)
-        of_row, of_col, amounts = prices.below(rows, cols, costs, counted)
-        lowered = [np.zeros(length) for length in entries.shape]
-        into_row = self.mates[0][of_row] >= 0
-        np.maximum.at(lowered[0], of_row[into_row], amounts[into_row])
-        np.maximum.at(lowered[1], of_col[~into_row], amounts[~into_row])
+        short = Shortfalls(entries.shape)
+        short.add(self.mates[0] >= 0, *prices.below(rows, cols, costs, counted))
         least = sum(sum_in_units(scale[mates >= 0]) for scale, mates in zip(fitted, self.mates))
-        least -= sum(map(sum_in_units, lowered))
+        least -= sum(map(sum_in_units, short.lowered))
         paid = -entries.least[self.is_pair]
         gap = at_least(sum_in_units(paid) - least)
         allowance = self._allowance()
         if gap > allowance:
             says = f"the product can grow by exp({gap:.3g})"
-            if amounts.size:
-                at = amounts.argmax()
+            if short.worst is not None:
+                _, row, col = short.worst
                 says = (
-                    f"the entry of row {of_row[at]} and column {of_col[at]} would be better than "
+                    f"the entry of row {row} and column {col} would be better than "
                     f"that of a pair: {says}"
                 )
             raise CertificateError(says)

@@ -277,6 +277,37 @@ class Prices:
             return excess([_shrunk_up(term) for term in terms]) / SHRINK
 
 
+class Shortfalls:
+    """By how much prices must fall, at most, so that no pair costs less than its prices.
+
+    What a pair lacks is moved into its row if that is matched, else into its column.
+
+    Attributes
+    ----------
+    lowered : list of two arrays on the host
+        By how much each row and each column falls.
+    worst : tuple, optional
+        The most that a pair lacks, and its row and column.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: Any = np.float64) -> None:
+        self.lowered = [np.zeros(length, dtype) for length in shape]
+        self.worst: tuple[Any, int, int] | None = None
+
+    def add(
+        self, is_matched: np.ndarray, rows: np.ndarray, cols: np.ndarray, amounts: np.ndarray
+    ) -> None:
+        """Add pairs, as `Prices.below` returns them; `is_matched` marks rows."""
+        if not amounts.size:
+            return
+        into_row = is_matched[rows]
+        np.maximum.at(self.lowered[0], rows[into_row], amounts[into_row])
+        np.maximum.at(self.lowered[1], cols[~into_row], amounts[~into_row])
+        at = amounts.argmax()
+        if self.worst is None or amounts[at] > self.worst[0]:
+            self.worst = amounts[at], int(rows[at]), int(cols[at])
+
+
 def _picked(marks: Any, rows: Any, cols: Any, costs: Any) -> tuple[Any, Any, Any]:
     """Rows, columns and costs of the marked pairs of a tile."""
     at = marks.ravel().nonzero()[0]
