@@ -10,10 +10,10 @@ import numpy as np
 from gpumatch.contracts import Costs
 from gpumatch.numeric.arrays import array_of, as_array, first_true, index_array
 
-__all__ = ["initial_pairs", "initial_prices"]
+__all__ = ["initial_duals", "initial_pairs"]
 
 SUMS = 2**62
-"""A bound of the sum of an integer price and the costs of a path. Twice as much fits int64."""
+"""A bound of the sum of an integer dual and the costs of a path. Twice as much fits int64."""
 
 
 def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ def initial_pairs(initial: Any, shape: tuple[int, int], xp: Any) -> tuple[Any, A
     return rows, cols
 
 
-def initial_prices(
+def initial_duals(
     initial: Any,
     side: str,
     maximize: bool,
@@ -88,30 +88,30 @@ def initial_prices(
         If they are no real, finite numbers, one for each column.
     """
     xp, (nrows, ncols) = problem.xp, problem.shape
-    price = as_array(getattr(initial, side), f"initial: its {side}")
-    if price.dtype.kind not in "iuf":
-        raise TypeError(f"initial: its {side} must be real numbers; got dtype {price.dtype}")
-    if price.shape != (ncols,):
+    dual = as_array(getattr(initial, side), f"initial: its {side}")
+    if dual.dtype.kind not in "iuf":
+        raise TypeError(f"initial: its {side} must be real numbers; got dtype {dual.dtype}")
+    if dual.shape != (ncols,):
         raise ValueError(f"initial: its shape is not that of the costs, {shape}")
-    price = array_of(xp, price)
-    if price.dtype.kind == "f":
+    dual = array_of(xp, dual)
+    if dual.dtype.kind == "f":
         with np.errstate(over="ignore"):  # the check below refuses infinity
-            price = price.astype(np.float64)
-        stray = first_true(~(abs(price) < math.inf))
+            dual = dual.astype(np.float64)
+        stray = first_true(~(abs(dual) < math.inf))
         if stray is not None:
-            raise ValueError(f"initial: its {side}[{stray}] is {float(price[stray])}, not finite")
+            raise ValueError(f"initial: its {side}[{stray}] is {float(dual[stray])}, not finite")
     largest = max(problem.largest, 0 if limit is None else abs(limit))
     most = (nrows + 1) * min(largest, _spread(problem, limit))
     if not problem.is_integer:
-        price = xp.clip(price.astype(np.float64), -most, most)
-        return -price if maximize else price
+        dual = xp.clip(dual.astype(np.float64), -most, most)
+        return -dual if maximize else dual
     most = min(int(most), SUMS - 1 - (nrows + 1) * int(largest))
-    if price.dtype.kind == "f":
-        price = xp.rint(xp.clip(price, -(2.0**62), 2.0**62))
-    elif price.dtype.kind == "u":
-        price = xp.minimum(price, price.dtype.type(min(most, np.iinfo(price.dtype).max)))
-    price = xp.clip(price.astype(np.int64), -most, most)
-    return -price if maximize else price
+    if dual.dtype.kind == "f":
+        dual = xp.rint(xp.clip(dual, -(2.0**62), 2.0**62))
+    elif dual.dtype.kind == "u":
+        dual = xp.minimum(dual, dual.dtype.type(min(most, np.iinfo(dual.dtype).max)))
+    dual = xp.clip(dual.astype(np.int64), -most, most)
+    return -dual if maximize else dual
 
 
 def _spread(problem: Costs, limit: float | None) -> Any:

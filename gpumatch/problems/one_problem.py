@@ -10,7 +10,7 @@ from gpumatch.dispatch.registry import FINISH, load
 from gpumatch.problems import cardinality
 from gpumatch.problems.cardinality import InfeasibleError, Run, begin_with_pairs, hall_violator
 from gpumatch.problems.divided_costs import divided, is_divided_exactly, multiplied
-from gpumatch.problems.initial import initial_prices
+from gpumatch.problems.initial import initial_duals
 from gpumatch.problems.outcome import Outcome, assigned
 from gpumatch.problems.request import Goal, Request
 from gpumatch.results.assignment import Assignment
@@ -114,7 +114,7 @@ def _begin_from(
     begin_with_pairs(initial, goal, shape, problem, solution.mates)
     if isinstance(initial, Assignment):
         side = "row_dual" if goal.transposed else "col_dual"
-        solution.col_dual[:] = initial_prices(
+        solution.col_dual[:] = initial_duals(
             initial, side, goal.maximize, shape, problem, goal.limit
         )
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 import gpumatch as gm
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
-from gpumatch.problems.initial import initial_prices
+from gpumatch.problems.initial import initial_duals
 from gpumatch.results.assignment import Assignment
 from tests.cpu.assignment.tuned import tune
 
@@ -182,7 +182,7 @@ def test_prices_are_cut_to_what_an_optimum_may_need(number, given, cut, maximize
     """A path has at most two rows and one pair more, and costs differ by at most 8."""
     problem = as_costs(np.array([[1, 9, 4], [2, 3, 9]], number)).problem(False, False)
     initial = SimpleNamespace(col_dual=np.array(given))
-    price = initial_prices(initial, "col_dual", maximize, (2, 3), problem, None)
+    price = initial_duals(initial, "col_dual", maximize, (2, 3), problem, None)
     assert price.dtype == np.dtype(number)
     assert price.tolist() == ([-p for p in cut] if maximize else cut)
 
