@@ -25,6 +25,7 @@ __all__ = [
     "DeviceBatch",
     "DeviceResults",
     "Together",
+    "Wish",
 ]
 
 SOLVED, INFEASIBLE, UNFIT, UNSOLVED, ORDERED = range(5)
@@ -33,7 +34,7 @@ SOLVED, INFEASIBLE, UNFIT, UNSOLVED, ORDERED = range(5)
 SOLVED: its assignment is optimal. INFEASIBLE: it has no full assignment. UNFIT: other code must
 solve it, because a cost is not allowed or too large, or because the gap exceeds rounding.
 UNSOLVED: the kernel has stopped early. ORDERED: it has not begun, because the matrix seems to be
-Monge in some order, which it was asked to look for.
+Monge in some order, and the caller wants to know that.
 """
 REACHED = -2
 """On the CPU, the mate of vertices of an INFEASIBLE problem: a Hall violator and its neighbours."""
@@ -61,6 +62,30 @@ ENDLESS = 2**31 - 1
 """A number of steps of a search that no problem reaches."""
 
 
+class Wish(NamedTuple):
+    """The goal of a small problem, or of all problems of a batch, as numbers.
+
+    Attributes
+    ----------
+    sign : float
+        -1 if costs are to be maximised, else 1.
+    limit : float
+        The cost of an unmatched row; infinity if all rows must be matched.
+    takes_equal : bool
+        True if a row takes a column that costs as much as the limit.
+    most : float
+        Pairs that cost more are forbidden.
+    wants_maximum : bool
+        True if the assignment must be as large as possible.
+    """
+
+    sign: float
+    limit: float
+    takes_equal: bool
+    most: float
+    wants_maximum: bool
+
+
 @dataclasses.dataclass
 class BatchTask:
     """Many small dense problems, the caller's request, and the arrays for the results.
@@ -79,11 +104,7 @@ class BatchTask:
         The length of that array.
     takes : bool array of length B
         True for the problems to solve.
-    wish : (float, float, bool, float, bool)
-        ``sign``: -1 if costs are to be maximised, else 1. ``limit``: the cost of an unmatched row,
-        infinity if all must be matched. ``takes_equal``: True if a row takes a column that costs
-        as much as the limit. ``most``: pairs that cost more are forbidden. ``wants_maximum``: True
-        if the assignment must be as large as possible.
+    wish : Wish
     largest : float
         Problems with costs of greater magnitude end as UNFIT.
     results : tuple of five arrays
@@ -99,7 +120,7 @@ class BatchTask:
     places: Any
     total: int
     takes: Any
-    wish: tuple[float, float, bool, float, bool]
+    wish: Wish
     largest: float
     results: tuple[Any, ...]
     control: Control
@@ -165,7 +186,7 @@ class DeviceBatch:
     apart : int, optional
         The step from one problem to the next, if all problems have one size.
     wish, largest
-        As of a `BatchTask`.
+        As of a `BatchTask`; a plain tuple may stand for a `Wish`.
     is_integer : bool
         True if the results are int64, False if they are float64.
     results : DeviceResults

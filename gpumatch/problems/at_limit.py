@@ -7,8 +7,8 @@ whose pair costs L or less.
 In an optimal assignment such a pair costs L, because both duals show it: u = L and v = 0. Joining
 the pair changes neither the minimised total nor the proof. Rounding may leave a pair that costs
 less, and a heuristic may leave any. Joining that one makes the assignment better. Kernels for small
-problems keep the rule as they go, which is as cheap there (`takes_equal` of `Wish`).
-`join_at_limit` keeps it after every other algorithm.
+problems keep the rule as they go, which is as cheap there (`takes_equal` of
+`gpumatch.batch_contracts.Wish`). `join_at_limit` keeps it after every other algorithm.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from gpumatch.dispatch.registry import BATCHES, load
 from gpumatch.numeric.gaps import rounding_above
 from gpumatch.problems.device_batches import solve_on_device
 from gpumatch.problems.one_by_one import Batch
-from gpumatch.problems.request import Request, Wish, checked_limit
+from gpumatch.problems.request import Request, checked_limit, wish_for
 from gpumatch.problems.small_problems import numbers_for
 from gpumatch.results.assignment import BatchAssignment
 from gpumatch.running.control import attach_result
@@ -88,7 +88,7 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
         places,
         total,
         is_small,
-        Wish.of(request.maximize, request.cardinality, limit),
+        wish_for(request.maximize, request.cardinality, limit),
         largest,
         (batch.mates, batch.numbers, totals, batch.marks, ends),
         request.control,

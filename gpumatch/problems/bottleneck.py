@@ -176,7 +176,7 @@ class _Thresholds:
         return in_rows.nonzero()[0], in_cols.nonzero()[0]
 
     def _suffices(self, limit: float) -> bool:
-        """Whether the pairs up to a threshold suffice. Their matching is kept."""
+        """True if the pairs up to a threshold suffice. Their matching is kept."""
         costs = self.costs.up_to(limit)
         graph, mates = costs.pattern(), self._beginning(limit)
         self._extend(graph, mates)

@@ -3,7 +3,7 @@
 What is solved
 --------------
 An algorithm solves a `problem` of `gpumatch.costs`, as `gpumatch.contracts` states: each of n rows
-wants one of m >= n columns at least total cost, or may go without one at the price of a limit.
+wants one of m >= n columns at least total cost, or may stay unmatched at the cost of a limit.
 Each cardinality is made from that problem, and so is its proof, which `gpumatch.verify` checks.
 Both are stated here for costs to be minimised, with x_ij = 1 for matched pairs:
 

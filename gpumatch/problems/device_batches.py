@@ -20,7 +20,7 @@ from gpumatch.costs import CostBatch, SparseCosts
 from gpumatch.dispatch.registry import BATCHES, SEEMS_SORTED, TEAM, load
 from gpumatch.numeric.arrays import has_length
 from gpumatch.problems.one_by_one import Batch
-from gpumatch.problems.request import ON_ERROR, Request, Wish, checked_limit
+from gpumatch.problems.request import ON_ERROR, Request, checked_limit, wish_for
 from gpumatch.problems.small_problems import numbers_for
 from gpumatch.results.assignment import Assignment, BatchAssignment
 from gpumatch.running.control import Control, attach_result
@@ -39,9 +39,10 @@ _EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
 def assign_even(
     costs: Any, maximize: bool, cardinality: str, cost_limit: Any, on_error: str
 ) -> BatchAssignment | None:
-    """The assignments of an array of problems on a device by one launch; None for another way.
+    """The assignments of an array of problems on a device by one launch.
 
-    That is so if a problem may need more than the kernels, or if its error must be raised now.
+    None if another way must answer: a problem may need more than the kernels, or its error must be
+    raised now.
     """
     control, dtype = Control(), costs.dtype
     if (
@@ -61,7 +62,7 @@ def assign_even(
     sizes = _even_sizes(count, nrows, ncols)
     task = DeviceBatch(
         dtype, (costs.data.ptr,), (ncols,), sizes, nrows * ncols,
-        Wish.of(maximize, cardinality, limit), largest, is_integer, room.addresses(),
+        wish_for(maximize, cardinality, limit), largest, is_integer, room.addresses(),
     )  # fmt: skip
     with control.part("search"):
         if not load(BATCHES["cuda"])(task):
@@ -96,9 +97,9 @@ def assign_alone(
 ) -> Assignment | bool | None:
     """The assignment of a matrix on a device by one launch of a team of threads.
 
-    False if the team has given up after its most steps. None for another way: if the problem may
-    need more than the kernel, if it has no full assignment, or if an argument or a cost is not
-    valid.
+    False if the team has given up after its most steps. None if another way must answer:
+    the problem may need more than the kernel, it has no full assignment, or an argument or a cost
+    is not valid.
     """
     control, dtype = Control(), costs.dtype
     if (
@@ -120,7 +121,7 @@ def assign_alone(
         room = _Room(1, nrows, ncols, _INT64 if is_integer else _FLOAT64)
         task = DeviceBatch(
             dtype, (costs.data.ptr,), (ncols,), _even_sizes(1, nrows, ncols), nrows * ncols,
-            Wish.of(maximize, cardinality, limit), largest, is_integer, room.addresses(),
+            wish_for(maximize, cardinality, limit), largest, is_integer, room.addresses(),
             most_steps, asks_order=must_match_all,
         )  # fmt: skip
     with control.part("search"):
@@ -186,7 +187,7 @@ def solve_on_device(batch: Batch, arrays: Any, dtype: np.dtype) -> BatchAssignme
     task = DeviceBatch(
         dtype,
         *_places(arrays, problems, dtype),
-        Wish.of(request.maximize, request.cardinality, limit),
+        wish_for(request.maximize, request.cardinality, limit),
         largest,
         is_integer,
         results,

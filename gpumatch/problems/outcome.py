@@ -41,12 +41,12 @@ class Outcome(NamedTuple):
 
     @property
     def has_gap(self) -> bool:
-        """Whether the duals leave a gap that exact paths may close."""
+        """True if the duals leave a gap that exact paths may close."""
         gap, proven, is_coarse = self.proof
         return (is_coarse or not proven) and 0 < gap < math.inf
 
     def is_better_than(self, other: Outcome) -> bool:
-        """Whether it is proven, and the other is not or leaves a larger gap."""
+        """True if it is proven, and the other is not or leaves a larger gap."""
         return self.proof.proven and not (other.proof.proven and other.proof.gap <= self.proof.gap)
 
     @classmethod

@@ -1,9 +1,9 @@
-"""What a caller of `gpumatch.assign` asks for, and what becomes of it.
+"""The arguments of `gpumatch.assign`, checked, and what becomes of them.
 
 - `Request`: all arguments of a call but the costs. It is checked once, when it is made.
 - `Goal`: the request for one problem. The shape of its costs says whether rows and columns change
   places, and their type says whether the limit is an integer.
-- `Wish`: the goal as five numbers. Kernels for batches and small problems get these.
+- `wish_for`: the goal as numbers. Kernels for batches and small problems get these.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
+from gpumatch.batch_contracts import Wish
 from gpumatch.contracts import Solution
 from gpumatch.costs import TOO_LARGE, CostBatch, Costs, as_costs, check_sums, is_batch
 from gpumatch.dispatch.arguments import (
@@ -32,9 +33,9 @@ __all__ = [
     "Cardinality",
     "Goal",
     "Request",
-    "Wish",
     "are_plain",
     "checked_limit",
+    "wish_for",
 ]
 
 Cardinality = Literal["full", "maximum", "any"]
@@ -47,7 +48,7 @@ BOTTLENECK_METHODS = ("auto", "thresholds", "paths")
 def are_plain(
     objective: str, algorithm: str, backend: str, initial: Any, options: Mapping[str, Any]
 ) -> bool:
-    """Whether these arguments leave it to the library how to find the least sum.
+    """True if these arguments leave it to the library how to find the least sum.
 
     A small problem is then solved in one compiled call, if nothing watches the run either.
     """
@@ -61,7 +62,7 @@ def are_plain(
 
 
 class Request(NamedTuple):
-    """All that a caller of `gpumatch.assign` asks for, but the costs.
+    """The arguments of `gpumatch.assign`, all but the costs.
 
     `of` makes one from the caller's arguments and checks them. Only the values of `cost_limit` and
     `initial` are checked later, because they must fit the costs. ``_replace`` changes fields, and
@@ -156,7 +157,7 @@ class Request(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the library may solve a small problem in one compiled call."""
+        """True if the library may solve a small problem in one compiled call."""
         return (
             are_plain(self.objective, self.algorithm, self.backend, self.initial, self.options)
             and not self.control.is_watched
@@ -167,7 +168,7 @@ class Request(NamedTuple):
 
     @property
     def has_row_limits(self) -> bool:
-        """Whether `cost_limit` has a number for each row."""
+        """True if `cost_limit` has a number for each row."""
         return has_length(self.cost_limit) and not isinstance(self.cost_limit, str)
 
     def goal(self, costs: Costs) -> Goal:
@@ -211,7 +212,7 @@ class Goal(NamedTuple):
     cost_limit : int or float, optional
         For integer costs it is an int if it is integral. None if there is no limit.
     transposed : bool
-        Whether rows and columns change places, so that there are no more rows than columns.
+        True if rows and columns change places, so that there are no more rows than columns.
     """
 
     maximize: bool
@@ -244,7 +245,7 @@ class Goal(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether every row of the problem must be matched."""
+        """True if every row of the problem must be matched."""
         return self.cardinality == "full" and self.cost_limit is None
 
     def problem(self, costs: Costs) -> Costs:
@@ -261,27 +262,15 @@ class Goal(NamedTuple):
         return problem
 
 
-class Wish(NamedTuple):
-    """What kernels for batches and small problems get: a goal as numbers.
-
-    `gpumatch.batch_contracts.BatchTask` says what each of them is.
-    """
-
-    sign: float
-    limit: float
-    takes_equal: bool
-    most: float
-    wants_maximum: bool
-
-    @classmethod
-    def of(cls, maximize: bool, cardinality: str, cost_limit: float | None) -> Wish:
-        sign = -1.0 if maximize else 1.0
-        if cardinality == "maximum":
-            most = math.inf if cost_limit is None else sign * cost_limit
-            return cls(sign, math.inf, False, most, True)
-        if cost_limit is not None:
-            return cls(sign, sign * cost_limit, True, math.inf, False)
-        return cls(sign, 0.0 if cardinality == "any" else math.inf, False, math.inf, False)
+def wish_for(maximize: bool, cardinality: str, cost_limit: float | None) -> Wish:
+    """The goal as numbers, for kernels of batches and small problems."""
+    sign = -1.0 if maximize else 1.0
+    if cardinality == "maximum":
+        most = math.inf if cost_limit is None else sign * cost_limit
+        return Wish(sign, math.inf, False, most, True)
+    if cost_limit is not None:
+        return Wish(sign, sign * cost_limit, True, math.inf, False)
+    return Wish(sign, 0.0 if cardinality == "any" else math.inf, False, math.inf, False)
 
 
 def checked_limit(cost_limit: Any, is_integer: bool, maximize: bool) -> float | None:

@@ -21,7 +21,7 @@ from gpumatch.dispatch.registry import ONE_OF_A_BATCH, SMALL_SPARSE, load
 from gpumatch.interop.sparse import labels_of
 from gpumatch.numeric.arrays import has_length
 from gpumatch.problems.cardinality import InfeasibleError
-from gpumatch.problems.request import CARDINALITIES, Wish, checked_limit
+from gpumatch.problems.request import CARDINALITIES, checked_limit, wish_for
 from gpumatch.results.assignment import Assignment
 from gpumatch.running import compile_time
 
@@ -68,7 +68,7 @@ def assign_small(
     is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
     if limit is not None and abs(limit) > largest:
         return None
-    wish = Wish.of(maximize, cardinality, limit)
+    wish = wish_for(maximize, cardinality, limit)
     both = nrows + ncols
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
@@ -139,16 +139,16 @@ def _assignment(
     nrows: int,
     size: int,
     found: tuple[Any, Any],
-    asked: tuple[bool, str, Any],
+    request: tuple[bool, str, Any],
     cover: Any,
     times: tuple[float, float],
 ) -> Assignment:
     """The result of what a kernel has written: mates, and duals with the costs of the rows' pairs.
 
-    `found` is the objective and the gap. `asked` is what the caller asks for: ``maximize``, the
-    cardinality and the limit. `times` are when it began, and the seconds of compilation.
+    `found` is the objective and the gap. `request` has ``maximize``, the cardinality and the
+    limit. `times` are when it began, and the seconds of compilation.
     """
-    (objective, gap), (maximize, cardinality, limit), (began, compiled) = found, asked, times
+    (objective, gap), (maximize, cardinality, limit), (began, compiled) = found, request, times
     both = mates.size
     row_to_col, costs_of_rows = mates[:nrows], numbers[both:]
     stats = {
@@ -201,7 +201,7 @@ def _place(nrows: int, ncols: int) -> np.ndarray:
 def numbers_for(
     is_integer: bool, cardinality: str, limit: float | None, side: int
 ) -> tuple[bool, float]:
-    """Whether results are integers, and the greatest magnitude that kernels take.
+    """Return if results are integers, and the greatest magnitude that kernels take.
 
     ``side`` is the number of vertices on a problem's smaller side, or the greatest of these.
     """

@@ -48,7 +48,7 @@ def costs_of_pairs(
 
 
 def _as_float64(tensor: Any, array: Any) -> Any:
-    """The tensor as float64, or else the array as one; None without."""
+    """The tensor as float64, or else the array as one; None stays None."""
     if tensor is not None:
         return tensor.to(torch.float64)
     return None if array is None else tensor_of(array)

@@ -126,7 +126,7 @@ def _with_gradients(source: Any, result: Any) -> Any:
 
 
 def _objective_of(costs: PointCosts, result: Any) -> Any:
-    """The objective with its gradient; None without."""
+    """The objective with its gradient; None if it has none."""
     if not any(part is not None and part.requires_grad for part in costs.tensors):
         return None
     from gpumatch.results.gradients import costs_of_pairs, with_value
