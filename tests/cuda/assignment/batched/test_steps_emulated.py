@@ -1,0 +1,126 @@
+"""Problems whose paths are long: auctions come first, or they are left unsolved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from gpumatch.batch_contracts import ENDLESS, SOLVED, UNSOLVED
+from gpumatch.cuda.assignment.batched import batch as device_batch
+from tests.cuda.assignment.batched.emulated import HARD, INF, check, hard_problem
+from tests.cuda.emulator import COMPILER
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
+
+
+@pytest.mark.parametrize("n", [30, 40])
+def test_a_problem_that_takes_more_steps_is_left_unsolved(solve, n, monkeypatch):
+    """Products of numbers take about n steps for each of n paths."""
+    costs = np.multiply.outer(np.arange(n), np.arange(n)).astype(np.float64)
+    many = np.stack([costs, 1 - np.eye(n), costs])
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (ENDLESS, ENDLESS))
+    for steps in (n // 2, n):
+        results = solve(many, steps=steps)
+        assert results.states.tolist() == [UNSOLVED, SOLVED, UNSOLVED]
+        assert not results.proven[0]
+        assert (results.mates[0] == -1).all()
+    enough = n * n
+    assert solve(many, steps=enough).states.tolist() == [SOLVED] * 3
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    assert solve(many, steps=enough // 3).states[0] == UNSOLVED
+
+
+def test_the_rest_is_guessed_from_the_first_paths(solve, monkeypatch):
+    """The first path of products takes few steps, but as many for each would be too many."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", 0)
+    costs = np.multiply.outer(np.arange(70), np.arange(70)).astype(np.float64)
+    assert solve(costs[None], steps=60).states.tolist() == [UNSOLVED]
+
+
+@pytest.mark.parametrize(("dtype", "blocks"), [("i4", 1), ("f8", 2)])
+def test_auctions_come_before_many_long_paths(solve, dtype, blocks, monkeypatch):
+    """Paths alone take n * n / 2 steps for products."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    costs = hard_problem(np.random.default_rng(13), "products", 80, np.dtype(dtype))
+    results = solve(costs[None], blocks=blocks, steps=1500)
+    check(results, 0, costs)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "blocks", "sign"),
+    [("i4", 1, 1.0), ("i8", 2, -1.0), ("f4", 1, -1.0), ("f4", 2, 1.0), ("f8", 1, 1.0)],
+)
+def test_auctions(solve, emulator, dtype, blocks, sign, monkeypatch):
+    """They may come after the first path that makes the steps more than the rows."""
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
+    rng = np.random.default_rng(14)
+    problems = [sign * hard_problem(rng, kind, 34, np.dtype(dtype)) for kind in HARD]
+    results = solve(problems, sign=sign, blocks=blocks)
+    for k, costs in enumerate(problems):
+        check(results, k, costs, sign=sign)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "f8"])
+def test_few_costs_above_all_others_leave_prices_small(solve, emulator, dtype, monkeypatch):
+    """Prices as large as these costs would leave no digits for the others."""
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
+    costs = hard_problem(np.random.default_rng(14), "products", 40, np.dtype(dtype))
+    costs[5, 20] = costs[8, 21] = 1e9 if dtype[0] == "i" else 1e30
+    results = solve(costs[None])
+    assert results.proven[0]
+    assert abs(results.numbers[0]).max() <= 4 * np.partition(costs, -3, axis=None)[-3]
+
+
+def test_no_auctions_where_pairs_are_forbidden(solve, emulator, monkeypatch):
+    """They would not end if there were no full assignment."""
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
+    costs = hard_problem(np.random.default_rng(15), "products", 34, np.dtype("f8"))
+    some, none = np.where(costs > 0.9 * costs.max(), INF, costs), costs.copy()
+    none[:20, 12:] = INF
+    results = solve([some, none])
+    check(results, 0, some)
+    check(results, 1, none)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "blocks", "sign"),
+    [("f8", (80, 130), 1, 1.0), ("i4", (130, 80), 2, -1.0), ("f4", (70, 71), 2, 1.0)],
+)
+def test_columns_that_no_row_needs_are_left_out(solve, dtype, shape, blocks, sign, monkeypatch):
+    """Then auctions are held for products, though not all columns will be matched."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    rng = np.random.default_rng(16)
+    costs = sign * hard_problem(rng, "products", shape[0], np.dtype(dtype), shape[1])
+    results = solve(costs[None], blocks=blocks, sign=sign, steps=1500)
+    check(results, 0, costs, sign=sign)
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_rows_that_prefer_different_columns_go_on_by_paths(solve, emulator, blocks, monkeypatch):
+    emulator.odds = 100
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
+    rng = np.random.default_rng(17)
+    problems = [hard_problem(rng, kind, 36, np.dtype("f8"), 44) for kind in HARD]
+    problems.append(np.outer(rng.normal(size=36), rng.normal(size=44)))
+    problems.append(hard_problem(rng, "products", 36, np.dtype("f8"), 44))
+    problems[-1][35, 43] = problems[-1].min() - 1  # the others leave out this column, or a near one
+    problems.append(np.where(problems[0] > 0.9 * problems[0].max(), INF, problems[0]))
+    problems.append(problems[0].copy())
+    problems[-1][:20, 12:] = INF
+    results = solve(problems, blocks=blocks)
+    for k, costs in enumerate(problems):
+        check(results, k, costs)
+
+
+@pytest.mark.parametrize(("kind", "steps", "state"), [("products", 2250, 3), ("low rank", 1200, 0)])
+def test_rows_scanned_again_are_then_scanned_one_by_one(solve, kind, steps, state, monkeypatch):
+    """That takes more steps, which are shorter. Few rows of low rank are scanned again."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (ENDLESS, ENDLESS))
+    costs = hard_problem(np.random.default_rng(18), kind, 68, np.dtype("f8"), 70)
+    assert solve(costs[None], steps=steps).states[0] == state
