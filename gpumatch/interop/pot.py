@@ -277,7 +277,7 @@ class _Given:
     def cost(self, solved: _Solved, plan: Any, b: Any) -> Any:
         """The cost; a tensor has the gradients of POT."""
         if not is_tensor(self.like):
-            return self._number(np.float64(solved.cost))
+            return solved.cost
         cost = self._like(np.array(solved.cost))
         parts = (
             (self.given[0], self._like(solved.u - solved.u.mean())),
