@@ -11,6 +11,7 @@ from typing import Any
 
 from gpumatch.dispatch.arguments import checked_flag
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.problems import transport as problem
 from gpumatch.problems.request import Cardinality, Request
 from gpumatch.results.tensors import are_tensors, solve_tensors
@@ -77,7 +78,9 @@ def transport(
     Returns
     -------
     Transport
-        In arrays like those of `C`, or in torch tensors if `C` is one.
+        In arrays like those of `C`, or in torch tensors if `C` is one. If dense costs or masses
+        are tensors that ask for a gradient, the objective has one: the flow for costs, and for
+        masses of ``"full"`` without a limit the duals.
 
     Raises
     ------
@@ -124,7 +127,13 @@ def transport(
         raise TypeError("transport takes one number as its cost_limit")
     if are_tensors(C):
         run = functools.partial(_solve_in_arrays, request)
-        return solve_tensors(run, C, supply=supply, demand=demand, initial=initial)
+        t = solve_tensors(run, C, supply=supply, demand=demand, initial=initial)
+        if is_tensor(C):
+            from gpumatch.results.gradients import cost_of_flow
+
+            objective = cost_of_flow(t, C, supply, demand)
+            t.objective = t.objective if objective is None else objective
+        return t
     return problem.solve(C, supply, demand, request)
 
 

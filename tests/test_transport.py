@@ -194,7 +194,7 @@ def test_points_need_no_matrix_of_the_caller():
 
 def test_a_run_can_be_stopped():
     random = np.random.default_rng(0)
-    costs = random.integers(0, 1000, (60, 60))
+    costs = random.integers(0, 1000, (300, 300))
     t = gm.transport(costs, 9, 9, callback=lambda progress: True)
     assert not t.proven
     assert (t.row_flow <= 9).all()
@@ -260,3 +260,27 @@ def test_tensors_come_back_as_tensors():
     assert isinstance(t.flow, torch.Tensor)
     assert isinstance(t.row_dual, torch.Tensor)
     assert t.flow.tolist() == gm.transport(C, [2, 3], [1, 2, 4]).flow.tolist()
+
+
+def test_the_objective_of_tensors_has_gradients():
+    torch = pytest.importorskip("torch")
+    random = np.random.default_rng(5)
+    given = random.random((3, 4)), random.random(3), random.random(4) + 1
+    costs, supply, demand = (torch.tensor(part, requires_grad=True) for part in given)
+    t = gm.transport(costs, supply, demand)
+    (2 * t.objective).backward()
+    want = gm.transport(*given)
+    assert t.objective.item() == want.objective
+    np.testing.assert_allclose(costs.grad, 2 * want.to_matrix().toarray())
+    np.testing.assert_allclose(supply.grad, 2 * want.row_dual)
+    np.testing.assert_allclose(demand.grad, 2 * want.col_dual)
+    gm.verify(costs, t)
+    limited = gm.transport(costs, supply, demand, cost_limit=0.5)
+    assert torch.autograd.grad(limited.objective, (costs, supply), allow_unused=True)[1] is None
+    points = torch.tensor(random.random((3, 2)), requires_grad=True)
+    far = torch.tensor(random.random((4, 2)))
+    t = gm.transport(gm.PointCosts(points, far), given[1], given[2])
+    t.objective.backward()
+    plan = t.to_matrix().toarray()
+    steps = (points.detach()[:, None] - far).numpy()
+    np.testing.assert_allclose(points.grad, 2 * (plan[:, :, None] * steps).sum(1))

@@ -1,4 +1,4 @@
-"""Gradients of an assignment of points that are torch tensors.
+"""Gradients of an assignment of points, or of a flow, that are torch tensors.
 
 The optimal pairs stay the same while the points move a little, unless two assignments tie. So the
 gradient of the optimum is that of the costs of its pairs (the envelope theorem). Where assignments
@@ -20,7 +20,7 @@ import torch
 from gpumatch.costs import PointCosts
 from gpumatch.interop.tensors import tensor_of
 
-__all__ = ["costs_of_pairs", "with_value"]
+__all__ = ["cost_of_flow", "costs_of_pairs", "with_value"]
 
 _ORDERS = {"euclidean": 2.0, "cityblock": 1.0, "chebyshev": float("inf")}
 
@@ -45,6 +45,29 @@ def costs_of_pairs(
     if col_offset is not None:
         total = total + col_offset[cols].to(device)
     return total
+
+
+def cost_of_flow(result: Any, costs: Any, supply: Any, demand: Any) -> Any:
+    """The objective of a flow in tensors, with gradients to the tensors that ask for one.
+
+    Its gradient is the flow for a dense matrix of costs, and the duals for masses. Duals are that
+    only of a problem in which all is shipped that the smaller side has, at whatever cost. None if
+    no tensor asks for a gradient.
+    """
+    parts = [(costs, lambda: costs[result.row_ind, result.col_ind], result.flow)]
+    if result.cardinality == "full" and result.cost_limit is None:
+        parts += [
+            (supply, lambda: supply, result.row_dual),
+            (demand, lambda: demand, result.col_dual),
+        ]
+    total = None
+    for tensor, numbers, gradient in parts:
+        asks = isinstance(tensor, torch.Tensor) and tensor.requires_grad
+        if not (asks and torch.is_grad_enabled() and tensor.layout == torch.strided):
+            continue
+        term = (numbers().to(torch.float64) * gradient.to(tensor.device, torch.float64)).sum()
+        total = term if total is None else total + term.to(total.device)
+    return None if total is None else with_value(total, result.objective)
 
 
 def _as_float64(tensor: Any, array: Any) -> Any:

@@ -134,6 +134,8 @@ def _objective_of(costs: PointCosts, result: Any) -> Any:
     total = costs_of_pairs(costs, result.row_ind, result.col_ind)
     if total is None or result.objective is None:
         return None
+    if hasattr(result, "flow_units"):
+        return with_value((total * result.flow).sum(), result.objective)
     if hasattr(result, "gap"):
         return with_value(total.sum(), result.objective)
     return with_value(total.min() if result.maximize else total.max(), result.objective)

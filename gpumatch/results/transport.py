@@ -107,11 +107,11 @@ class Transport:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and columns."""
-        return self.row_bounds[1].size, self.col_bounds[1].size
+        return len(self.row_bounds[1]), len(self.col_bounds[1])
 
     @property
     def size(self) -> int:
-        return int(self.row_ind.size)
+        return len(self.row_ind)
 
     @functools.cached_property
     def flow(self) -> Any:
