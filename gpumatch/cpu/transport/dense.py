@@ -11,7 +11,7 @@
    row become arcs, and step 3 follows. If there is none, the flow is optimal.
 
 The first flow of a problem with spare demand or limits is greedy: arcs in the order of their
-reduced costs ship what they can.
+reduced costs ship what they can, those of rows first whose second best column costs much more.
 
 The tree keeps all conditions of the contract at its root: an arc from row i to the root costs its
 limit, and one from the root to a column costs 0. If all rows must ship, the limit is greater than
@@ -38,7 +38,7 @@ from gpumatch.cpu.transport import candidates, simplex
 from gpumatch.cpu.transport.levels import MEMBERS, Groups, grouped, singles
 from gpumatch.running.kept_memory import kept_empty
 
-__all__ = ["DenseProblem", "Tuning"]
+__all__ = ["DenseProblem", "Tuning", "rounding_of"]
 
 
 class Tuning(NamedTuple):
@@ -54,8 +54,6 @@ class Tuning(NamedTuple):
     """The arcs of a column in the first core."""
     more_arcs: int = 6
     """The arcs that a row gets in a pricing."""
-    tolerance: float = 2.0**-46
-    """The reduced cost of floats that is rounding, as a share of the largest magnitude."""
     pivots: int = 2**23
     """Arcs and nodes that pivots look at between two ticks."""
     entries: int = 2**24
@@ -63,6 +61,17 @@ class Tuning(NamedTuple):
 
 
 DEFAULT = Tuning()
+ROUNDING = 2.0**-46
+"""The reduced cost of floats that is rounding, as a share of the largest magnitude."""
+
+
+def rounding_of(costs: np.ndarray) -> float:
+    """The reduced cost that is rounding: 0 for integers."""
+    return _rounding(costs.min(), costs.max(), is_integer=costs.dtype.kind == "i")
+
+
+def _rounding(low: Any, high: Any, *, is_integer: bool) -> float:
+    return 0 if is_integer else ROUNDING * max(abs(float(low)), abs(float(high)))
 
 
 class Start(NamedTuple):
@@ -117,8 +126,7 @@ class DenseProblem:
         is_integer = costs.dtype.kind == "i"
         self.far = number(np.iinfo(number).max if is_integer else np.inf)
         self.dear = number(high + (high - low) + 1)
-        largest = max(abs(float(low)), abs(float(high)))
-        self.tolerance = number(0 if is_integer else self.tuning.tolerance * largest)
+        self.tolerance = number(_rounding(low, high, is_integer=is_integer))
         nodes = self.nrows + self.ncols + 1
         self.dual = np.zeros(nodes, costs.dtype)
         self.tree = (
@@ -128,6 +136,9 @@ class DenseProblem:
         self.state = np.zeros(simplex.STATES, np.int64)
         self.arcs = self._arcs_to_root()
         self.count = nodes - 1
+        self.regret = np.zeros(
+            self.nrows, costs.dtype
+        )  # what a row's second best column costs more
         self.rounds = self.readings = 0
 
     def _arcs_to_root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,7 +167,7 @@ class DenseProblem:
         try:
             has_all = self.costs.size <= self.tuning.whole
             if has_all:
-                self._add_all()
+                self._add_all(col_dual)
             else:
                 if col_dual is None:
                     col_dual, start = self._estimate()
@@ -263,10 +274,16 @@ class DenseProblem:
             target[part] = values
         self.count = count
 
-    def _add_all(self) -> None:
-        """Add all pairs."""
+    def _add_all(self, col_dual: np.ndarray | None) -> None:
+        """Add all pairs, and take given duals of columns."""
         rows, cols = np.indices(self.costs.shape, np.int32)
         self._add(rows.ravel(), cols.ravel())
+        if col_dual is not None:
+            self.col_dual[:] = col_dual
+        if self.ncols > 1:
+            least = np.partition(self.costs - self.col_dual, 1, axis=1)[:, :2]
+            self.row_dual[:] = least[:, 0]
+            self.regret = least[:, 1] - least[:, 0]
 
     def _add_core(self, col_dual: np.ndarray, start: Start | None) -> None:
         """Add the pairs of a flow, and the best pairs of each row and of each column."""
@@ -287,6 +304,8 @@ class DenseProblem:
                 raise Stopped
         self.readings += 1
         self.col_dual[:] = col_dual
+        if of_row > 1:
+            self.regret = np.partition(values[0], 1, axis=1)[:, 1] - self.row_dual
         if start is not None:
             self._add(start.rows, start.cols)
         self._add(np.repeat(np.arange(nrows, dtype=np.int32), of_row), cols.ravel())
@@ -308,7 +327,8 @@ class DenseProblem:
             )  # fmt: skip
             return
         tails, heads, cost = (part[root : self.count] for part in self.arcs)
-        order = root + np.argsort(cost - self.dual[tails] - self.dual[heads])
+        keys = cost - self.dual[tails] - self.dual[heads] - self.regret[tails]
+        order = root + np.argsort(keys)
         simplex.begin(
             self.arcs,  # IN
             self.tree, self.dual,  # OUT

@@ -1,7 +1,8 @@
 """Exact transport on the CPU: rows ship their supply to columns of limited demand at least cost.
 
 A dense problem without forbidden pairs is solved by the network simplex method on a core of its
-pairs (`dense`). All others are solved by shortest augmenting paths in CSR (`flows`, `search`),
+pairs (`dense`), and one of few columns on the few rows that may have to leave their cheapest column
+(`few_columns`). All others are solved by shortest augmenting paths in CSR (`flows`, `search`),
 each of which ships as much as the path carries. Neither unfolds a mass: the work and the memory
 do not depend on how many units there are. At the end all pairs with flow are tight at the duals,
 which proves the flow.
@@ -14,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Stopped
-from gpumatch.cpu.transport import candidates, search
+from gpumatch.cpu.transport import candidates, few_columns, search
 from gpumatch.cpu.transport.dense import DenseProblem
+from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
@@ -62,11 +64,14 @@ def _solve_dense(task: TransportTask, costs: np.ndarray) -> TransportSolution:
         part = costs[rows[:, None], cols]
         limit = None if limit is None else limit[rows]
         given = None if given is None else given[cols]
-    problem = DenseProblem(
-        part, task.supply[rows], task.demand[cols], limit, task.control, task.seed
-    )
+    masses = task.supply[rows], task.demand[cols]
+    problem: DenseProblem | FewColumns
+    if limit is None and few_columns.takes(part.shape):
+        problem = FewColumns(part, *masses, task.control, task.seed)
+    else:
+        problem = DenseProblem(part, *masses, limit, task.control, task.seed)
     is_optimal = problem.solve(given)
-    col_dual = np.full(task.demand.size, problem.far)
+    col_dual = np.full(task.demand.size, problem.far, costs.dtype)
     if cols.size < task.demand.size:
         candidates.conjugate(
             costs, rows, problem.row_dual,  # IN
