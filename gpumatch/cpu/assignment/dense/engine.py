@@ -12,7 +12,9 @@ Each row knows its cheapest columns, and a bound of all others that holds while 
 2. *Trial*: shortest augmenting paths, as long as they are short: the paths so far tell that the
    others will read no more than a share of the matrix. Costs that are drawn at random end here, and
    those with many ties. Then paths by whole lines (`paths`) follow, whose readings are cheaper,
-   as long as they expect few of them: so end points near a line.
+   as long as they expect few of them: so end points near a line. In a large matrix, a sparse core
+   (`core`) comes before the trial if more rows are unmatched, but not most, and after it if fewer
+   are. Points in a few dimensions end there.
 3. *Auction* (`auction`): else unmatched rows bid, with an epsilon that falls from what a row
    typically saves by its cheapest column. As in `sparse.engine`, a phase ends when few rows are
    unmatched, and these enter the next one. At the end nearly all rows have a column, at prices
@@ -38,7 +40,8 @@ matrices, paths in the whole matrix come before step 1, unless all rows want the
 give way, with prices and pairs kept, when the paths so far tell that the others will read more than
 the other steps would. `tuning` has the bounds.
 
-Memory beside the costs: 510 bytes a row, and 50 bytes a column and 24 more for each thread.
+Memory beside the costs: 510 bytes a row, and 50 bytes a column and 24 more for each thread. A core
+takes some 60 bytes for each of its pairs, which are 40 a row at first.
 
 References
 ----------
@@ -60,6 +63,7 @@ from gpumatch.cpu.assignment.dense import ties
 from gpumatch.cpu.assignment.dense import tuning as tunings
 from gpumatch.cpu.assignment.dense.auction import Auction
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
+from gpumatch.cpu.assignment.dense.core import Core
 from gpumatch.cpu.assignment.dense.paths import DensePaths
 from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
@@ -236,7 +240,7 @@ class _DenseEngine:
     def __init__(
         self, task: AssignmentTask, workers: Workers, tuning: Tuning, rival: Rival
     ) -> None:
-        self.tuning, self.rival = tuning, rival
+        self.task, self.tuning, self.rival = task, tuning, rival
         self.costs, self.control, self.workers = task.costs, task.control, workers
         self.paths = KnownPaths(task, workers)
         paths = self.paths  # not self: a circle of references would keep all arrays for longer
@@ -254,7 +258,7 @@ class _DenseEngine:
             raise Stopped
         if not paths.all_match:
             self._serve(tuning.short)
-        elif not self._try_trial():
+        elif not self._try_core_or_trial():
             if not self.auction.hold():
                 self._take(self.rival)
                 return
@@ -263,6 +267,24 @@ class _DenseEngine:
             self.auction.part_slack_pairs(0)
             if not self._try_ties():
                 self._serve(tuning.short_of_ties)
+
+    def _try_core_or_trial(self) -> bool:
+        """Try a sparse core and the trial, the likelier one first; True if all rows are matched."""
+        paths, tuning = self.paths, self.tuning
+        unmatched = 1 - paths.matched / paths.row_to_col.size
+        has_core = self.costs.is_complete and self.costs.nnz > tuning.middle
+        has_core &= unmatched <= tuning.too_many and not paths.is_given
+        if has_core and unmatched > tuning.many:
+            return self._try_core() or self._try_trial()
+        return self._try_trial() or (has_core and self._try_core())
+
+    def _try_core(self) -> bool:
+        """Solve a core, and price all pairs; False if it would hold too many."""
+        core = Core(self.task, self.paths, self.tuning)
+        is_solved = core.solve()
+        if core.round and not is_solved:
+            self.auction.part_slack_pairs(0)
+        return is_solved
 
     def _take(self, rival: Rival) -> None:
         """Take the prices and pairs of the rival, which has ended."""

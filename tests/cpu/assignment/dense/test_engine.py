@@ -24,18 +24,23 @@ from tests.cpu.assignment.solved import Solved, Trace, least, rounding
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
 
-PATHS = ["lines", "trial", "auction"]
+PATHS = ["lines", "trial", "core", "auction"]
 EVERY_PATH = pytest.mark.parametrize("path", PATHS, indirect=True)
 
 
 @pytest.fixture(params=["lines"], autouse=True)
 def path(request, monkeypatch):
-    """With paths in whole lines first, as middling problems have it; without; with the auction."""
-    tune(monkeypatch, dense_tuning, small=-1, few=1)
+    """With paths in whole lines first, as middling problems have it; without; with a core or none.
+
+    "auction" has neither trial nor core.
+    """
+    tune(monkeypatch, dense_tuning, small=-1, few=1, too_many=-1)
     if request.param == "lines":
         tune(monkeypatch, dense_tuning, patience=30, first_step=1 / 8)
     else:
         tune(monkeypatch, dense_tuning, middle=-1)
+    if request.param == "core":
+        tune(monkeypatch, dense_tuning, many=-1, too_many=1, core=1)
     if request.param == "auction":
         tune(monkeypatch, dense_tuning, trial=-1, lines=0)
     return request.param
@@ -242,7 +247,7 @@ def test_any_small_problem(seed, shape, top, limit, is_given):
 
 
 def steps(solved):
-    return [phase["step"] for phase in solved.control.phases]
+    return [phase["step"] for phase in solved.control.phases if "step" in phase]
 
 
 @EVERY_PATH
@@ -253,8 +258,9 @@ def test_each_step_runs(path, monkeypatch):
         solved = solve(matrix)
         solved.check_optimal(1e-12)
         is_tried = is_easy and path != "auction"
-        assert ("auction" in steps(solved)) == (not is_tried)
-        assert steps(solved)[-1] == ("trial" if is_tried else "paths")
+        last = "pricing" if path == "core" else "trial" if is_tried else "paths"
+        assert ("auction" in steps(solved)) == (last != "trial")
+        assert steps(solved)[-1] == last
 
 
 @pytest.mark.parametrize("path", ["auction"], indirect=True)
