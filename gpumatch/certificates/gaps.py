@@ -1,28 +1,31 @@
 """How good an assignment is at least, and which gaps are accepted as optimal.
 
-What is accepted as optimal. Integers, with integral limits: the best sum is an integer, so B is
-rounded up to one, and the gap must be 0. Otherwise it must not exceed an allowance,
+B is the bound that the theorem of `gpumatch.certificates.assignment` proves for the pairs of a
+result.
+
+Accepted as optimal. With integers and integral limits, the best sum is an integer. So B is rounded
+up to one, and the gap must be 0. Otherwise the gap must not exceed an allowance,
 
     ULPS * 2**-52 * (pairs) * max(M, min(D, 4 (pairs + 1) M)),
 
-where D is the largest dual of a matched vertex, and M the largest cost or limit of the pairs. No
-cost of another pair counts, not even of one that duals make tight, and no dual beyond what these
-costs can need. The certificate has the allowance. All duals together may be lowered by no more
-either, for integers not at all: duals that prove something only after a repair are not what the
-result says they are.
+where D is the largest dual of a matched vertex, and M the largest cost or limit of the pairs. The
+cost of another pair does not count, even if duals make the pair tight, and neither does a dual
+beyond what these costs can need. The certificate has the allowance. All duals together may be
+lowered by no more than that, and for integers not at all: duals that prove something only after a
+repair are not what the result says they are.
 
-Costs that are computed are rounded. With `share`, `pair` and `added` of their `rounding`, a
-computed cost c with offsets r and s is within share (|c| + |r| + |s|) + pair of the exact one. Then
-the bound is moved outward by
+Computed costs are rounded. With `share`, `pair` and `added` of their `rounding`, a computed cost c
+with offsets r and s is within share (|c| + |r| + |s|) + pair of the exact one. Then the bound is
+moved outward by
 
     share (2 P + gap + 2 n L + 8 added) + 2 n pair,
 
 for the sum P of the magnitudes of the pairs' costs, the largest limit L, and n vertices of the
-smaller side (docs/algorithms/correctness.md, theorem 5), and the allowance grows by as much. So
-bound and gap hold for the exact costs.
+smaller side (docs/algorithms/correctness.md, theorem 5). The allowance grows by as much. So bound
+and gap hold for the exact costs.
 
-What is accepted as the gap that a result claims. Of floats it is a rounded sum of costs, duals and
-limits, so it may be off by the allowance, or by ULPS * 2**-52 times their magnitudes: a run that
+Accepted as the gap that a result claims. The gap of floats is a rounded sum of costs, duals and
+limits. So it may be off by the allowance, or by ULPS * 2**-52 times their magnitudes: a run that
 was stopped may have duals, and no pair.
 """
 
