@@ -2,8 +2,9 @@
 
 A dense problem without forbidden pairs is solved by the network simplex method on a core of its
 pairs (`dense`), and one of few columns on the few rows that may have to leave their cheapest column
-(`few_columns`). All others are solved by shortest augmenting paths in CSR (`flows`, `search`),
-each of which ships as much as the path carries. Neither unfolds a mass: the work and the memory
+(`few_columns`). All others are solved in CSR: an auction with lots of columns (`auction`,
+`bidding`) finds prices and most of the flow, and shortest augmenting paths (`flows`, `search`) ship
+the rest exactly, each as much as the path carries. Neither unfolds a mass: the work and the memory
 do not depend on how many units there are. At the end all pairs with flow are tight at the duals,
 which proves the flow.
 """
@@ -16,15 +17,20 @@ import numpy as np
 
 from gpumatch.contracts import Stopped
 from gpumatch.cpu.transport import candidates, few_columns, search
+from gpumatch.cpu.transport.auction import Auction
 from gpumatch.cpu.transport.dense import DenseProblem
 from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
-__all__ = ["SMALL", "solve"]
+__all__ = ["FEW", "SMALL", "solve"]
 
 SMALL = 2**10
 """Pairs up to which a dense problem is solved by paths: there is hardly anything to gain."""
+FEW = 2**12
+"""Entries of CSR up to which paths alone are fast enough."""
+ROUNDING = 2.0**-50
+"""The share of costs and prices by which a float's pair may miss being tight."""
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -104,14 +110,28 @@ def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
     indices = entries[1]
     is_even = task.row_limit is None and int(task.supply.sum()) == int(task.demand.sum())
     price = _first_prices(task, entries, is_even=is_even)
-    flows = Flows(entries, task.supply, task.demand, task.row_limit, price, task.control)
-    violator, is_optimal = None, False
+    limit, control = task.row_limit, task.control
+    flow = unshipped = violator = None
+    is_optimal = is_stopped = False
+    if task.initial is None and indices.size > FEW:
+        auction = Auction(
+            entries, task.supply, task.demand, limit, price, control, is_even=is_even
+        )  # fmt: skip
+        try:
+            auction.run()
+        except Stopped:
+            is_stopped = True
+        price = auction.prices(price.dtype)
+        flow, unshipped = auction.flow, auction.unshipped
+    flows = Flows(entries, task.supply, task.demand, limit, price, control, flow, unshipped)
     try:
-        flows.ship_tight()
-        violator = flows.serve()
-        if violator is None:
-            flows.settle()
-            is_optimal = True
+        if not is_stopped:
+            flows.part_slack(0.0 if task.is_integer else ROUNDING)
+            flows.ship_tight()
+            violator = flows.serve()
+            if violator is None:
+                flows.settle()
+                is_optimal = True
     except Stopped:
         pass
     price -= max(price.max(initial=0), 0)

@@ -207,3 +207,4 @@ class Flows:
         finally:
             self.flow[order] = other.flow
             self.price[:] = other.row_duals()
+        self.price[other.unshipped > 0] = 0  # but for rounding

@@ -41,6 +41,11 @@ def task_of(costs, supply, demand, forbidden=None, limits=None, *, dense=True, s
     return TransportTask(supply, demand, costs=costs, forbidden=mask, **options)
 
 
+def no_duals(task):
+    """Duals to begin from that tell nothing."""
+    return np.zeros(task.shape[0], task.dtype), np.zeros(task.shape[1], task.dtype)
+
+
 def pairs(task):
     """Rows, columns and costs of the allowed pairs."""
     if task.is_sparse:

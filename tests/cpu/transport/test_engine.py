@@ -7,10 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gpumatch.cpu.transport import dense, engine
+from gpumatch.cpu.transport import auction, dense, engine
 from gpumatch.cpu.transport.dense import Tuning
 from gpumatch.running.control import Control
-from tests.cpu.transport.problems import check, check_violator, least_cost, random_task, task_of
+from tests.cpu.transport.problems import (
+    check,
+    check_violator,
+    least_cost,
+    no_duals,
+    random_task,
+    task_of,
+)
 
 SMALL_STEPS = Tuning(whole=0, features=2, row_arcs=2, col_arcs=1, more_arcs=2)
 CASES = [
@@ -50,6 +57,34 @@ def test_small_dense_problems_by_a_core(monkeypatch, integer, limit):
         assert check(task, solution, 0 if integer else 1e-12) == pytest.approx(
             least_cost(task), abs=1e-7
         )
+
+
+@pytest.mark.parametrize("integer", [True, False])
+@pytest.mark.parametrize("limit", [True, False])
+def test_auctions_before_the_paths(monkeypatch, integer, limit):
+    monkeypatch.setattr(engine, "FEW", 0)
+    for seed in range(120):
+        most = 6 if seed % 2 else 10**9
+        task = random_task(seed, dense=False, integer=integer, limit=limit, most=most, size=9)
+        alone = engine.solve(dataclasses.replace(task, initial=no_duals(task)))
+        solution = engine.solve(task)
+        cost = check(task, solution, 0 if integer else 1e-12)
+        assert solution.is_optimal == alone.is_optimal
+        if solution.is_optimal:
+            assert cost == pytest.approx(check(task, alone, 0 if integer else 1e-12), rel=1e-12)
+        else:
+            check_violator(task, solution.infeasible_rows)
+
+
+def test_lots_need_more_room(monkeypatch):
+    """An auction whose lots do not fit makes room, and goes on."""
+    monkeypatch.setattr(engine, "FEW", 0)
+    monkeypatch.setattr(auction, "LOTS", 0)
+    rng = np.random.default_rng(0)
+    costs, supply = rng.integers(0, 99, (30, 6)), rng.integers(1, 99, 30)
+    demand = np.full(6, supply.sum() // 6 + 1)
+    task = task_of(costs, supply, demand, dense=False)
+    assert check(task, engine.solve(task)) == pytest.approx(least_cost(task))
 
 
 @pytest.mark.parametrize("top", [1, 5, 10**9])
