@@ -364,6 +364,18 @@ def test_a_callback_stops_with_the_best_so_far(wish):
     assert np.array_equal(a.col_to_row[a.col_ind], a.row_ind)
 
 
+@pytest.mark.parametrize("stop_at", [1, 2, 3])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_row_without_pairs_has_a_finite_dual_in_a_run_that_stops(stop_at, maximize):
+    matrix = np.random.default_rng(3).random((40, 40))
+    matrix[:, 10:][10:] = math.inf
+    matrix[3] = math.inf
+    a = stopped_at(sparse(matrix), stop_at, cardinality="maximum", maximize=maximize)
+    assert a.gap == math.inf
+    assert np.isfinite(a.row_dual).all()
+    gm.verify(sparse(matrix), a, optimal=False)
+
+
 def test_a_search_that_is_stopped_in_one_part_begins_no_other():
     """The cover of the largest assignments makes two problems."""
     matrix = np.full((60, 60), math.inf)

@@ -172,8 +172,9 @@ def assigned(
     costs, terms, (gap, proven, _), row_dual = outcome
     if goal.limit is not None:
         solution.row_dual = _row_dual_below(solution, goal.limit) if row_dual is None else row_dual
-    if gap == math.inf:
+    if gap == math.inf:  # the duals prove nothing, and one of a row without pairs may be infinite
         solution.cover = None
+        solution.row_dual[abs(solution.row_dual) == math.inf] = 0
     seen, costs = solution, costs.astype(solution.row_dual.dtype, copy=False)
     if goal.transposed:
         cols = solution.row_to_col[solution.row_to_col >= 0]
