@@ -39,7 +39,7 @@ class Bidding:
     def hold(self, epsilon, jump, floor=-1e300, few=0, budget=10**9):
         return candidate_bids.hold(
             self.values, self.price, *self.mates, self.known, self.scratch,
-            self.queue.rows, self.queue.state, epsilon, jump, floor, few, budget,
+            self.queue.rows, self.queue.state, epsilon, jump, float(floor), few, budget,
         )  # fmt: skip
 
 

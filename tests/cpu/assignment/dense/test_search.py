@@ -101,16 +101,18 @@ def test_a_search_goes_on_where_its_budget_ended(lines, limit):
         costs = rng.integers(0, 9, (nrows, ncols)).astype(float)
         ends = []
         for budget in (10**9, lines * ncols):
-            price, row_to_col, col_to_row = np.zeros(ncols), np.full(nrows, -1), np.full(ncols, -1)
+            price = np.zeros(ncols)
+            row_to_col, col_to_row = (np.full(count, -1, np.int32) for count in (nrows, ncols))
             spot, mark = np.zeros(6, np.int64), np.zeros(2)
             spot[HEAD] = -1
             dist, reach, least = np.empty(ncols), np.empty(ncols), np.empty(LANES)
-            pred, tree = np.empty((2, ncols), int)
+            pred, tree = np.empty((2, ncols), np.int32)
+            free = np.arange(nrows, dtype=np.int32)
             outcome = SPENT
             while outcome == SPENT:
                 before = spot[SCANS]
                 outcome = dense_search.augment(
-                    costs, (price, row_to_col, col_to_row), np.arange(nrows), spot, mark,
+                    costs, (price, row_to_col, col_to_row), free, spot, mark,
                     (dist, pred, least, tree, reach),
                     (limit or 0.0, limit is not None, -FAR, FAR), budget,
                 )  # fmt: skip

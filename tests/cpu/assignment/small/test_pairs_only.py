@@ -52,7 +52,7 @@ def test_one_call_tells_that_a_number_is_invalid(monkeypatch, shape, value, maxi
     costs[-1, -1] = -value if maximize else value
     costs[0, :-1] = math.inf  # which tells nothing before all numbers are valid
     monkeypatch.setattr(gpumatch.optimize, "_by_assign", refuse)
-    for array in (costs, np.asfortranarray(costs), costs.astype(">f4")):
+    for array in (costs, np.asfortranarray(costs), costs.astype(">f8")):
         with pytest.raises(ValueError, match=r"^matrix contains invalid numeric entries$"):
             linear_sum_assignment(array, maximize)
 

@@ -164,10 +164,11 @@ def test_bids_are_those_of_the_dense_kernel(most_scans, limit):
 @pytest.mark.parametrize(("budget", "scans"), [(1, 1), (5, 1), (6, 2), (10, 2), (11, 3)])
 def test_a_bid_spends_its_entries_and_one_more(budget, scans):
     costs = np.arange(16).reshape(4, 4) % 5
-    entries = np.arange(0, 17, 4), np.tile(np.arange(4), 4), costs.ravel()
-    mates, spot = (np.full(4, -1), np.full(4, -1)), np.zeros(6, np.int64)
+    rows = np.arange(4, dtype=np.int32)
+    entries = np.arange(0, 17, 4, dtype=np.int32), np.tile(rows, 4), costs.ravel()
+    mates, spot = np.full((2, 4), -1, np.int32), np.zeros(6, np.int64)
     assert not sparse_search.reduce_rows(
-        *entries, np.zeros(4, int), *mates, np.arange(4), spot, 0, False, FAR, NEVER, budget
+        *entries, np.zeros(4, int), *mates, rows, spot, 0, False, FAR, NEVER, budget
     )
     assert spot[SCANS] == scans
 
