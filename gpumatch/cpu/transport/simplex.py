@@ -30,7 +30,18 @@ from __future__ import annotations
 
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["DONE", "END", "NEXT", "PIVOTS", "STATES", "begin", "pivot", "refresh_duals"]
+__all__ = [
+    "DONE",
+    "PIVOTS",
+    "SPENT",
+    "STATES",
+    "begin",
+    "greedy",
+    "pivot",
+    "plant",
+    "pour",
+    "refresh_duals",
+]
 
 END = -1
 NEXT, PIVOTS, SEEN, MOVED, STATES = range(5)
@@ -210,23 +221,18 @@ def _exchange(arcs, tree, entering, nrows):
     join, is_tails = one, units < units_of_two
     if not is_tails:
         units, leaving = units_of_two, leaving_of_two
-    if units > 0:
-        node = tail
-        while node != join:
-            flow[node] += -units if node < nrows else units
-            node = parent[node]
-        node = head
-        while node != join:
-            flow[node] += units if node < nrows else -units
-            node = parent[node]
     inner, outer = (tail, head) if is_tails else (head, tail)
-    moved = size[leaving]
-    node = parent[leaving]
+    moved, is_above = size[leaving], False
+    of_rows = -units if is_tails else units
+    node = inner
     while node != join:
-        size[node] -= moved
+        flow[node] += of_rows if node < nrows else -of_rows
+        size[node] -= moved if is_above else 0
+        is_above |= node == leaving
         node = parent[node]
     node = outer
     while node != join:
+        flow[node] -= of_rows if node < nrows else -of_rows
         size[node] += moved
         node = parent[node]
     node, above, link, sent, left = inner, outer, entering, units, moved
