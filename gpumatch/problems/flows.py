@@ -10,6 +10,8 @@ of limited demand. `Shipper.ship` hands it such a problem. Lower bounds are made
 - With a limit, a row becomes two in the same way. A dummy column takes what does not go. It is
   reached by spare rows, at the cost of the limit, and by the dummy row, at cost 0.
 
+Of a complete matrix, the network forbids no pair if it can do without (`_far_cost`).
+
 Duals come back as follows. All of them are shifted so that the dual of the dummy row is 0. Then
 spares have duals of at most 0, and a vertex gets the larger dual of its two parts. Both parts have
 the same pairs, so the larger dual is feasible too. The bound that `gpumatch.problems.transport`
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Costs
+from gpumatch.costs import TOO_LARGE
 from gpumatch.numeric.exact_sums import summands
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.masses import Bounds
@@ -30,6 +33,10 @@ from gpumatch.running.control import Control
 from gpumatch.transport_contracts import TransportSolution, TransportSolver, TransportTask
 
 __all__ = ["Found", "InfeasibleMassesError", "Shipper", "total_of"]
+
+
+ROOM = 2.0**1000
+"""Sums of floats up to this are far from overflow."""
 
 
 class InfeasibleMassesError(InfeasibleError):
@@ -138,14 +145,17 @@ class Shipper:
             spare -= total_of(rows.upper)
             if not (cols.has_lower and spare):
                 return self.ship(costs, rows.upper, cols.upper)
-        network = _Network(costs, rows, cols, limit, spare)
-        found = self._run(
-            network.entries,
-            network.supply,
-            network.demand,
-            None,
-            forbidden=network.forbidden,
-        )
+        for far in (_far_cost(costs, rows, cols, limit), None):
+            network = _Network(costs, rows, cols, limit, spare, far)
+            found = self._run(
+                network.entries,
+                network.supply,
+                network.demand,
+                None,
+                forbidden=network.forbidden,
+            )
+            if not (found.is_optimal and network.uses_far(found)):
+                break
         return network.in_vertices(found)
 
     def _run(
@@ -183,12 +193,40 @@ class Shipper:
         return found
 
 
+def _far_cost(costs: Costs, rows: Bounds, cols: Bounds, limit: float | None) -> Any:
+    """A cost in place of forbidding a pair in the network of a complete matrix; None if none is.
+
+    Algorithms are faster where no pair is forbidden. If totals allow all needs to be met, a unit on
+    such a pair can change its column with another one, which costs at most 2 (C + limit) more for
+    the largest cost C. So no such pair carries anything.
+    """
+    if costs.is_sparse or not costs.is_complete:
+        return None
+    least = 0 if limit is None else total_of(rows.lower)
+    if least > total_of(cols.upper) or total_of(cols.lower) > total_of(rows.upper):
+        return None
+    far = 4 * (costs.largest + abs(limit or 0)) + 1
+    if costs.is_integer:
+        return far if (2 * min(costs.shape) + 2) * far < TOO_LARGE else None
+    return far if far < ROOM / (min(costs.shape) + 1) else None
+
+
 class _Network:
-    """The network of `ship_within`: its costs, supplies and demands, and the way back."""
+    """The network of `ship_within`: its costs, supplies and demands, and the way back.
+
+    A pair that the network forbids costs `far`, unless that is None.
+    """
 
     def __init__(
-        self, costs: Costs, rows: Bounds, cols: Bounds, limit: float | None, spare: int
+        self,
+        costs: Costs,
+        rows: Bounds,
+        cols: Bounds,
+        limit: float | None,
+        spare: int,
+        far: float | None,
     ) -> None:
+        self.far = far
         self.costs, self.rows, self.cols, self.limit = costs, rows, cols, limit
         if limit is None:
             count = rows.upper.size
@@ -214,11 +252,24 @@ class _Network:
         if self.limit is not None:
             values[:nrows, ncols] = self.limit
             forbidden[:nrows, ncols] = self.row_is_need
-        if is_integer:
+        if is_integer and self.far is None:
             self.forbidden = forbidden
         else:
-            values[forbidden] = np.inf
+            values[forbidden] = np.inf if self.far is None else self.far
         return values
+
+    def uses_far(self, found: TransportSolution) -> bool:
+        """Whether a pair that costs `far` carries anything."""
+        nrows, ncols = self.row_of.size, self.col_of.size
+        if self.far is None:
+            return False
+        ends = found.rows, found.cols
+        is_need = [
+            np.append(marks, False)[np.minimum(end, marks.size)]
+            for marks, end in zip((self.row_is_need, self.col_is_need), ends)
+        ]
+        of_dummy = (ends[0] == nrows) & is_need[1]
+        return bool((of_dummy | ((ends[1] == ncols) & is_need[0])).any())
 
     def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         nrows, ncols = self.row_of.size, self.col_of.size
