@@ -32,14 +32,16 @@ Lee, Orlin, *Solving large dense assignment problems by column generation*, 1993
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.contracts import AssignmentTask, Costs, Points, Solution, Stopped
+from gpumatch.contracts import AssignmentTask, Control, Costs, Points, Solution, Stopped
 from gpumatch.numeric.arrays import any_true, array_module, array_of
 from gpumatch.numeric.points.clouds import alike, are_apart
 from gpumatch.numeric.points.pairs import Pairs, listed
@@ -282,7 +284,9 @@ class PointsEngine(ABC):
         """An optimal assignment of some rows and columns; raises Stopped."""
         part = self.costs.restricted(rows, cols)
         solution = Solution.empty(part.shape, is_integer=part.is_integer, xp=self.xp)
-        task = dataclasses.replace(self.task, costs=part, solution=solution, is_fresh=True)
+        task = dataclasses.replace(
+            self.task, costs=part, solution=solution, control=_Inner(self.control), is_fresh=True
+        )
         if not self.solve(task):
             raise Stopped
         return solution
@@ -340,6 +344,26 @@ class PointsEngine(ABC):
             return False
         largest = float(abs(self.costs.at(matched, own.row_to_col[matched])).max())
         return float(lacks.max()) <= self.tuning.rounding * largest
+
+
+class _Inner:
+    """The control of a problem within another one, whose time is a part of the outer problem's."""
+
+    def __init__(self, control: Control) -> None:
+        self._outer = control
+        self.tick, self.phase, self.seconds = control.tick, control.phase, control.seconds
+
+    @property
+    def stopped(self) -> bool:
+        return self._outer.stopped
+
+    @stopped.setter
+    def stopped(self, is_stopped: bool) -> None:
+        self._outer.stopped = is_stopped
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Add no time: the part of the outer problem has it."""
+        return contextlib.nullcontext()
 
 
 def _in_order_of(some: Any, order: Any) -> Any:

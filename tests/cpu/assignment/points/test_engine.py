@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import pairwise
 
 import numpy as np
@@ -95,6 +96,24 @@ def test_functions_need_no_matrix(wish, dtype, monkeypatch):
 def task_of(costs, control=None):
     solution = Solution.empty(costs.shape, is_integer=costs.is_integer)
     return AssignmentTask(costs, solution, control or Control(), threads=1)
+
+
+@pytest.mark.parametrize("kind", ["shifted", "copies"])
+def test_no_second_counts_for_two_parts(kind, monkeypatch):
+    """Samples and unmatched rows are problems with the same parts, within a part of the first."""
+    tune(monkeypatch, tunings, nearest=1, least_sampled=8, few=0)
+    control, opened, inner = Control(), [], []
+
+    @contextlib.contextmanager
+    def part(name):
+        assert not opened
+        opened.append(name)
+        yield
+        inner.append(opened.pop())
+
+    monkeypatch.setattr(control, "part", part)
+    assert engine.run(task_of(PointCosts(*two_clouds(kind, (60, 60), 2)), control), solve)
+    assert {"candidates", "sample", "core", "pricing"} == set(inner)
 
 
 def test_no_step_makes_the_matrix(monkeypatch):
