@@ -32,13 +32,15 @@ SMALL: dict[str, Any] = {
     "few": 4,
 }
 """A tuning of the engine for points by which some 40 points take all of its steps."""
+SCALES = {"tiny": 1e-140, "huge": 1e140}
+"""Units of clouds whose squares are next to underflow or overflow."""
 FINE = {"small": 1e-25, "least roots": 2.0**-450}
 """The magnitudes of clouds that are fine."""
 
 
 def two_clouds(kind, shape, d, seed=1):
-    """Points of rows and of columns, around 0.25."""
-    rng = np.random.default_rng(seed)
+    """Points of rows and of columns, around 0.25 units."""
+    rng, unit = np.random.default_rng(seed), SCALES.get(kind, 1.0)
     X, Y = (rng.normal(size=(count, d)) for count in shape)
     if kind == "shifted":
         Y = 0.5 * Y + 3
@@ -52,7 +54,7 @@ def two_clouds(kind, shape, d, seed=1):
         X[:3] += 1e6
     elif kind == "equal":
         X[:] = 1
-    return X + 0.25, Y + 0.25
+    return unit * (X + 0.25), unit * (Y + 0.25)
 
 
 def in_quantiles(wish, values):

@@ -13,9 +13,8 @@ from gpumatch.certificates import pairs as checked_pairs
 from gpumatch.certificates.boxes import near_pairs
 from gpumatch.costs import PointCosts
 from tests.certificates.claimed import changed
+from tests.clouds import METRICS, two_clouds
 from tests.pairwise import parametrize_pairwise
-
-METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 
 
 @pytest.fixture(autouse=True)
@@ -24,26 +23,6 @@ def _is_small(monkeypatch):
     monkeypatch.setattr(boxes, "LEAF", 3)
     monkeypatch.setattr(boxes, "TOGETHER", 50)
     monkeypatch.setattr(boxes, "WAITING", 60)
-
-
-def clouds(kind, shape, d, seed=11):
-    rng = np.random.default_rng(seed)
-    X, Y = (rng.normal(size=(count, d)) for count in shape)
-    if kind == "shifted":
-        Y = 0.5 * Y + 3
-    elif kind == "lattice":
-        X, Y = np.rint(1.5 * X), np.rint(1.5 * Y)
-    elif kind == "line":
-        X, Y = (side[:, :1] * np.arange(1, d + 1) for side in (X, Y))
-    elif kind == "far":
-        X[:2] += 1e6
-    elif kind == "equal":
-        X[:] = 1
-    elif kind == "tiny":
-        X, Y = X * 1e-140, Y * 1e-140
-    elif kind == "huge":
-        X, Y = X * 1e140, Y * 1e140
-    return X + 0.25 * abs(X).max(), Y + 0.25 * abs(X).max()
 
 
 @parametrize_pairwise(
@@ -56,7 +35,7 @@ def clouds(kind, shape, d, seed=11):
     prices=["best", "rough", "none", "infinite"],
 )
 def test_no_pair_that_counts_is_left_out(metric, kind, shape, d, sign, has_offsets, prices):
-    X, Y = clouds(kind, shape, d)
+    X, Y = two_clouds(kind, shape, d)
     rng, size = np.random.default_rng(3), abs(X).max()
     offsets = {}
     if has_offsets:
@@ -88,7 +67,7 @@ def test_no_pair_that_counts_is_left_out(metric, kind, shape, d, sign, has_offse
     [("sqeuclidean", "shifted"), *((metric, "normal") for metric in METRICS[:4])],
 )
 def test_most_pairs_are_left_out(metric, kind, maximize):
-    costs = PointCosts(*clouds(kind, (600, 600), 2), metric)
+    costs = PointCosts(*two_clouds(kind, (600, 600), 2), metric)
     a = gm.assign(costs, maximize=maximize, backend="cpu")
     sign = -1 if maximize else 1
     points = costs.points._replace(sign=float(sign))
@@ -113,7 +92,7 @@ WISHES = {
 @pytest.mark.parametrize("shape", [(60, 60), (60, 75), (60, 48)], ids=str)
 @pytest.mark.parametrize("wish", WISHES)
 def test_the_certificate_is_that_of_all_pairs(wish, shape, monkeypatch):
-    costs = PointCosts(*clouds("normal", shape, 2))
+    costs = PointCosts(*two_clouds("normal", shape, 2))
     a = gm.assign(costs, backend="cpu", **WISHES[wish])
     found = gm.verify(costs, a)
     monkeypatch.setattr(checked_pairs, "MANY", np.inf)
@@ -121,7 +100,7 @@ def test_the_certificate_is_that_of_all_pairs(wish, shape, monkeypatch):
 
 
 def solved(**wish):
-    costs = PointCosts(*clouds("normal", (60, 66), 2))
+    costs = PointCosts(*two_clouds("normal", (60, 66), 2))
     return costs, gm.assign(costs, backend="cpu", **wish)
 
 
