@@ -11,6 +11,7 @@ which proves the flow.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ SMALL = 2**10
 """Pairs up to which a dense problem is solved by paths: there is hardly anything to gain."""
 FEW = 2**12
 """Entries of CSR up to which paths alone are fast enough."""
+FAR = 2.0**14
+"""How many times greater than those in use costs of floats are so that the duals of the network
+simplex method, which come near all of them, are too inexact. Paths from duals of 0 follow."""
 ROUNDING = 2.0**-50
 """The share of costs and prices by which a float's pair may miss being tight."""
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -49,7 +53,7 @@ def _is_complete(task: TransportTask) -> bool:
     if not (task.supply.any() and task.demand.any()):
         return False
     if not task.is_integer:
-        return bool(np.isfinite(costs.max()))
+        return bool(4 * max(abs(costs.max()), abs(costs.min())) < np.inf)
     largest = max(-int(costs.min()), int(costs.max()))
     if task.row_limit is not None:
         largest = max(largest, int(np.abs(task.row_limit).max()))
@@ -96,6 +100,11 @@ def _solve_dense(task: TransportTask, costs: np.ndarray) -> TransportSolution:
             np.minimum(row_dual, task.row_limit, out=row_dual)
     used_rows, used_cols, flow = problem.flow()
     used_rows, used_cols = rows[used_rows], cols[used_cols]
+    if is_optimal and not task.is_integer and flow.size:
+        used = np.average(np.abs(costs[used_rows, used_cols]), weights=flow)
+        if 0 < used * FAR < max(abs(costs.max()), abs(costs.min())):
+            nothing = np.zeros_like(row_dual), np.zeros_like(col_dual)
+            return _solve_by_paths(dataclasses.replace(task, initial=nothing), _entries(task))
     order = np.lexsort((used_cols, used_rows))
     return TransportSolution(
         used_rows[order], used_cols[order], flow[order], row_dual.copy(), col_dual, is_optimal,

@@ -104,6 +104,17 @@ def test_levels_end_where_all_pairs_do(top):
     assert (costs[rows, cols] * flow).sum() == pytest.approx(by_paths, rel=1e-12)
 
 
+def test_costs_of_many_magnitudes():
+    """Costs far above those in use leave no rounding in the duals of the others."""
+    rng = np.random.default_rng(0)
+    costs = 10.0 ** rng.uniform(-6, 9, (40, 40))
+    task = task_of(costs, np.full(40, 2), np.full(40, 2))
+    solution = engine.solve(task)
+    cost = check(task, solution, 1e-9 * costs[solution.rows, solution.cols].max())
+    bound = (task.supply * solution.row_dual).sum() + (task.demand * solution.col_dual).sum()
+    assert cost == pytest.approx(bound, rel=1e-12)
+
+
 def test_ties_do_not_cycle():
     """Equal costs and masses make every pivot degenerate."""
     costs = np.zeros((40, 40), np.int64)
