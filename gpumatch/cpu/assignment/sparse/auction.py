@@ -34,6 +34,12 @@ from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["Auction"]
 
+LEAST = 2.0**-900
+"""Floats whose first epsilon is less are too fine for auctions and joint searches.
+
+Their epsilons fall by 2**-50, and one divided by an epsilon must be finite.
+"""
+
 
 class Auction:
     """Bids for the columns of `paths`, whose prices and pairs they change.
@@ -70,6 +76,8 @@ class Auction:
         True if the phase before was a price war.
     is_doubtful : bool
         True for the first phase and after a war, if all rows and columns must be matched.
+    is_too_fine : bool
+        True if floats differ by so little that exact paths from one row at a time must serve them.
     is_low : bool
         True once prices were so low, for this or another reason, that a phase ended.
     row_dual : numpy.ndarray
@@ -99,7 +107,7 @@ class Auction:
         self.row_dual = kept_empty(self.nrows, self.number)
         self.is_slack = np.zeros(self.nrows, bool)
         self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
-        self.is_doubtful = paths.all_match
+        self.is_doubtful, self.is_too_fine = paths.all_match, False
         self.before: np.ndarray | None = None
         self.is_slack_col = np.zeros(paths.price.size, bool)
 
@@ -122,6 +130,10 @@ class Auction:
             self._price_rows()
         paths.row_dual = None
         self.epsilon = self._first_epsilon()
+        self.is_too_fine = self.epsilon.now < LEAST
+        if self.is_too_fine:
+            self.epsilon = Epsilon(0.0, 0.0, 1, self.tuning)  # it cannot fall
+            return
         if not self.is_integer:
             self.reach = self.number(self.epsilon.now * self.tuning.reach)
         quantum = quantum_of(paths.entries[2], self.tuning) if paths.all_match else None

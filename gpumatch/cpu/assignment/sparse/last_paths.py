@@ -106,7 +106,8 @@ class LastPaths:
     @property
     def _are_many(self) -> bool:
         """True if more rows are unmatched than get paths one by one in any case."""
-        return self._single_rows.size > self.tuning.few_paths
+        is_many = self._single_rows.size > self.tuning.few_paths
+        return is_many and not self.auction.is_too_fine
 
     @property
     def _single_rows(self) -> np.ndarray:

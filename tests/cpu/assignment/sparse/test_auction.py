@@ -114,6 +114,21 @@ def test_after_a_war_the_next_epsilon_is_coarser(monkeypatch):
     assert last == sorted(last, reverse=True)
 
 
+@pytest.mark.parametrize("quantum", [5e-324, 1e-250])
+def test_floats_that_differ_by_too_little_have_no_auction(quantum):
+    """One divided by epsilon would be infinite."""
+    matrix = adversarial.make("far_clusters", 1000, seed=2)
+    matrix.data = np.rint(matrix.data)
+    scaled = matrix.copy()
+    scaled.data *= quantum
+    a = gm.assign(scaled, threads=1)
+    gm.verify(scaled, a)
+    steps = {phase.get("step") for phase in a.stats["trace"]}
+    assert ("auction" in steps) == (quantum == 1e-250)
+    expected = gm.assign(matrix, threads=1).objective
+    assert a.objective / quantum == pytest.approx(expected, rel=1e-12)
+
+
 def test_wars_at_the_same_epsilon_take_longer_each_time(monkeypatch):
     """The first one is allowed one reading of all entries, and each later one twice as many.
 
