@@ -115,6 +115,21 @@ def test_costs_of_many_magnitudes():
     assert cost == pytest.approx(bound, rel=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(1, 1500), (1500, 1), (3, 600), (600, 3)])
+@pytest.mark.parametrize("limit", [True, False])
+def test_narrow_matrices(shape, limit):
+    rng = np.random.default_rng(0)
+    costs = rng.integers(0, 99, shape).astype(float)
+    supply, demand = rng.integers(0, 9, shape[0]), rng.integers(0, 9, shape[1])
+    demand[0] += max(supply.sum() - demand.sum(), 0)
+    limits = rng.integers(0, 50, shape[0]).astype(float) if limit else None
+    task = task_of(costs, supply, demand, limits=limits)
+    solution = engine.solve(task)
+    again = engine.solve(dataclasses.replace(task, initial=(solution.row_dual, solution.col_dual)))
+    by_paths = engine._solve_by_paths(task, engine._entries(task))
+    assert check(task, solution, 1e-9) == check(task, by_paths, 1e-9) == check(task, again, 1e-9)
+
+
 def test_ties_do_not_cycle():
     """Equal costs and masses make every pivot degenerate."""
     costs = np.zeros((40, 40), np.int64)
