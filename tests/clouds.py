@@ -67,6 +67,16 @@ def in_quantiles(wish, values):
     return wish
 
 
+def worth(a):
+    """What competes, on the host: the objective, less the limits of the pairs."""
+    if a.cost_limit is None or a.cardinality == "maximum":
+        return float(a.objective)
+    limits, rows = (
+        part.get() if hasattr(part, "get") else part for part in (a.cost_limit, a.row_ind)
+    )
+    return float(a.objective) - np.broadcast_to(limits, a.row_to_col.shape)[rows].sum()
+
+
 def clouds_to_search(kind, shape, d, seed=5):
     """The points of the rows, which ask, and those of the columns, which are searched."""
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from gpumatch.cpu.assignment.points import engine
 from gpumatch.cpu.assignment.points import tuning as tunings
 from gpumatch.numeric.points import engine as steps
 from gpumatch.running.control import Control
-from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds
+from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds, worth
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
 
@@ -25,13 +25,6 @@ from tests.pairwise import parametrize_pairwise
 @pytest.fixture(autouse=True)
 def _is_small(monkeypatch):
     tune(monkeypatch, tunings, **SMALL)
-
-
-def worth(a):
-    """What competes: the objective, less the limits of the pairs."""
-    if a.cost_limit is None or a.cardinality == "maximum":
-        return a.objective
-    return a.objective - np.broadcast_to(a.cost_limit, a.row_to_col.shape)[a.row_ind].sum()
 
 
 @parametrize_pairwise(

@@ -7,7 +7,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.costs import FunctionCosts, PointCosts
-from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds
+from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds, worth
 from tests.cpu.assignment.tuned import tune
 from tests.pairwise import parametrize_pairwise
 
@@ -21,16 +21,6 @@ from gpumatch.cuda.assignment.points import tuning as tunings  # noqa: E402  it 
 def _is_small(monkeypatch):
     tune(monkeypatch, tunings, **SMALL)
     monkeypatch.setattr("gpumatch.costs.points.FEW", 64)
-
-
-def on_host(a):
-    """The objective, less the limits of the pairs if these compete with it."""
-    objective = float(a.objective)
-    if a.cost_limit is None or a.cardinality == "maximum":
-        return objective
-    limits = a.cost_limit.get() if hasattr(a.cost_limit, "get") else a.cost_limit
-    rows = a.row_ind.get() if hasattr(a.row_ind, "get") else a.row_ind
-    return objective - np.broadcast_to(limits, a.row_to_col.shape)[rows].sum()
 
 
 @parametrize_pairwise(
@@ -55,7 +45,7 @@ def test_it_finds_what_the_host_finds(metric, wish, shape, kind, d, dtype, has_o
     b = gm.assign(matrix, backend="cpu", algorithm="shortest-augmenting-path", **wish)
     assert a.proven
     scale = abs(matrix).max() * len(matrix)
-    assert on_host(a) == pytest.approx(on_host(b), rel=0, abs=1e-12 * scale)
+    assert worth(a) == pytest.approx(worth(b), rel=0, abs=1e-12 * scale)
     gm.verify(costs.to_device(), a)
 
 
