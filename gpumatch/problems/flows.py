@@ -94,12 +94,22 @@ class Found(NamedTuple):
 
 
 class Shipper:
-    """Solves problems by an algorithm, and adds up what it counts."""
+    """Solves problems by an algorithm, and adds up what it counts.
+
+    Attributes
+    ----------
+    counts : dict
+    may_use_far, has_used_far : bool
+        Whether pairs of a network may have finite costs in place of being forbidden, and whether a
+        result comes from such a network. Duals of floats are as exact as the largest cost there.
+    """
 
     def __init__(self, solve: TransportSolver, control: Control, threads: int, seed: int) -> None:
         self._solve, self._control = solve, control
         self._threads, self._seed = threads, seed
         self.counts: dict[str, Any] = {}
+        self.may_use_far = True
+        self.has_used_far = False
 
     def ship(
         self,
@@ -145,7 +155,8 @@ class Shipper:
             spare -= total_of(rows.upper)
             if not (cols.has_lower and spare):
                 return self.ship(costs, rows.upper, cols.upper)
-        for far in (_far_cost(costs, rows, cols, limit), None):
+        far_cost = _far_cost(costs, rows, cols, limit) if self.may_use_far else None
+        for far in (far_cost, None):
             network = _Network(costs, rows, cols, limit, spare, far)
             found = self._run(
                 network.entries,
@@ -155,6 +166,7 @@ class Shipper:
                 forbidden=network.forbidden,
             )
             if not (found.is_optimal and network.uses_far(found)):
+                self.has_used_far |= far is not None
                 break
         return network.in_vertices(found)
 
@@ -197,17 +209,22 @@ def _far_cost(costs: Costs, rows: Bounds, cols: Bounds, limit: float | None) -> 
     """A cost in place of forbidding a pair in the network of a complete matrix; None if none is.
 
     Algorithms are faster where no pair is forbidden. If totals allow all needs to be met, a unit on
-    such a pair can change its column with another one, which costs at most 2 (C + limit) more for
-    the largest cost C. So no such pair carries anything.
+    such a pair can change its column with another one. Apart from this pair, that costs at most the
+    difference of two costs, or with a limit a cost or the limit more. So no such pair carries
+    anything if it costs more than that.
     """
     if costs.is_sparse or not costs.is_complete:
         return None
     least = 0 if limit is None else total_of(rows.lower)
     if least > total_of(cols.upper) or total_of(cols.lower) > total_of(rows.upper):
         return None
-    far = 4 * (costs.largest + abs(limit or 0)) + 1
+    far = costs.high - costs.low
+    if limit is not None:
+        far = max(far, abs(costs.high)) + abs(limit)
     if costs.is_integer:
-        return far if (2 * min(costs.shape) + 2) * far < TOO_LARGE else None
+        far = int(far) + 1
+        return far if (2 * min(costs.shape) + 2) * max(far, costs.largest) < TOO_LARGE else None
+    far = far * (1 + 2.0**-20)
     return far if far < ROOM / (min(costs.shape) + 1) else None
 
 

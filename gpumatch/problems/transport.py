@@ -75,14 +75,15 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
     control.total = turned.rows.total
     shipper = Shipper(choice.search(), control, request.threads, request.seed)
     try:
-        found, cover = turned.found_by(shipper, initial)
+        found, cover, outcome = turned.solved_by(shipper, initial, given)
+        if shipper.has_used_far and found.has_ended and not outcome.proof.proven:
+            shipper.may_use_far = False
+            found, cover, outcome = turned.solved_by(shipper, initial, given)
     finally:
         if control.shows_bar:
             control.close(control.total)
-    if found.lacking is not None:
-        raise turned.error_of(*found.lacking)
     stats = {**shipper.counts, **choice.names(), **control.statistics()}
-    return turned.result(found, cover, given, stats)
+    return turned.result(found, cover, given, outcome, stats)
 
 
 def _costs_of(C: Any) -> Costs:
@@ -162,6 +163,15 @@ class _Turned:
         else:
             dual = dual.astype(np.float64)
         return -dual if self.goal.maximize else dual
+
+    def solved_by(
+        self, shipper: Shipper, initial: tuple[np.ndarray, np.ndarray] | None, given: Costs
+    ) -> tuple[Found, Any, _Outcome]:
+        """The flow, marks of its cover, and what it costs and proves."""
+        found, cover = self.found_by(shipper, initial)
+        if found.lacking is not None:
+            raise self.error_of(*found.lacking)
+        return found, cover, _Outcome.of(self, found, cover, given)
 
     # -- what is shipped ---------------------------------------------------------------------------
 
@@ -256,9 +266,10 @@ class _Turned:
 
     # -- what proves it ----------------------------------------------------------------------------
 
-    def result(self, found: Found, cover: Any, given: Costs, stats: dict[str, Any]) -> Transport:
+    def result(
+        self, found: Found, cover: Any, given: Costs, outcome: _Outcome, stats: dict[str, Any]
+    ) -> Transport:
         """The Transport with the caller's rows, columns, signs and kind of arrays."""
-        outcome = _Outcome.of(self, found, cover, given)
         masses, goal = self.masses, self.goal
         sign = -1 if goal.maximize else 1
         ends, duals = [found.rows, found.cols], [outcome.row_dual, outcome.col_dual]
@@ -358,6 +369,12 @@ class _Outcome:
         is_left = sums[0] < turned.rows.upper
         prices = _fair(turned, row_dual, col_dual, bounds, cover)
         proof = proof_by(*prices)
+        if not proof.proven and found.has_ended and turned.has_lower:
+            row_dual, col_dual = _retraced(found, costs, bounds, sums, limit or 0)
+            others = _fair(turned, row_dual, col_dual, bounds, cover)
+            other = proof_by(*others)
+            if other.gap < proof.gap:
+                prices, proof = others, other
         if not proof.proven and limit is not None and is_left.any():
             others = _fair_with_rows_left(turned, row_dual, col_dual, bounds, is_left)
             other = proof_by(*others)
@@ -384,6 +401,40 @@ def _fair(
     if limit:
         row_dual = difference_below(row_dual, limit)
     return _clipped(row_dual, bounds[0]), col_dual
+
+
+def _retraced(
+    found: Found, costs: np.ndarray, bounds: Any, sums: list[np.ndarray], limit: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Duals of floats found again along the pairs with flow, whose costs may be small.
+
+    Duals of a network were shifted, and have its largest numbers' rounding. A vertex whose flow is
+    between its bounds has the dual 0, or a row the limit. From these, and from one column of each
+    part of the flow that has none, the duals follow by the costs of pairs with flow.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    row_dual, col_dual = found.row_dual.copy(), found.col_dual.copy()
+    nrows, ncols = row_dual.size, col_dual.size
+    of_rows, of_cols = ((side.lower < got) & (got < side.upper) for side, got in zip(bounds, sums))
+    row_dual[of_rows], col_dual[of_cols] = limit, 0.0
+    ends = found.rows, found.cols + nrows
+    graph = coo_array((np.ones(costs.size), ends), shape=(nrows + ncols, nrows + ncols))
+    count, part = connected_components(graph, directed=False)
+    has_one = np.zeros(count, bool)
+    has_one[part[:nrows][of_rows]] = has_one[part[nrows:][of_cols]] = True
+    firsts = np.unique(part[nrows:], return_index=True)
+    of_cols[firsts[1][~has_one[firsts[0]]]] = True
+    while True:
+        row_gains = of_cols[found.cols] & ~of_rows[found.rows]
+        row_dual[found.rows[row_gains]] = costs[row_gains] - col_dual[found.cols[row_gains]]
+        of_rows[found.rows[row_gains]] = True
+        col_gains = of_rows[found.rows] & ~of_cols[found.cols]
+        col_dual[found.cols[col_gains]] = costs[col_gains] - row_dual[found.rows[col_gains]]
+        of_cols[found.cols[col_gains]] = True
+        if not (row_gains.any() or col_gains.any()):
+            return row_dual, col_dual
 
 
 def _fair_with_rows_left(
