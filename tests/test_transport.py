@@ -287,14 +287,11 @@ def test_the_objective_of_tensors_has_gradients():
 
 
 def test_duals_of_bounds_are_as_exact_as_the_costs_in_use():
-    """One far pair makes duals of the network large; those of the result must not be."""
-    random = np.random.default_rng(7)
-    costs = random.random((30, 12)) * 1e-6
-    costs[0, 0] = 1e9
-    supply = random.integers(1, 5, 30)
-    for cardinality in ("full", "any"):
-        t = gm.transport(costs, supply, (3, 9), cardinality=cardinality, threads=1)
-        assert t.proven
-        assert (t.col_flow >= 3).all()
-        assert t.gap <= 1e-16
-        gm.verify(costs, t, supply=supply, demand=(3, 9))
+    """Those of the network behind them are not: they left a gap above the allowance here."""
+    random = np.random.default_rng(146)
+    costs = ((random.random((20, 1, 2)) - random.random((1, 15, 2))) ** 2).sum(-1)
+    supply, demand = random.random(20), random.random(15)
+    bounds = (supply * 0.3, supply), (demand * 0.3, demand)
+    t = gm.transport(costs, *bounds, cardinality="any", threads=1)
+    assert t.proven
+    gm.verify(costs, t, supply=bounds[0], demand=bounds[1])

@@ -6,8 +6,9 @@ sparse matrices of SciPy and torch tensors are taken, and results are like them.
 These differ from POT:
 
 - Where several plans or duals are optimal, another one may be returned.
-- `numItermax` counts reports of the algorithm, which are fewer than POT's pivots. A run that is
-  stopped by it returns what is shipped so far, which may be less than all.
+- `numItermax` counts reports of the algorithm, which are fewer than POT's pivots, and the beginning
+  of the call as the first. A run that is stopped by it returns what is shipped so far, which may be
+  less than all.
 - `numThreads` is the number of threads. ``"max"`` uses all cores.
 - A problem without a plan returns one of zeros, with POT's warning. Only forbidden pairs, of
   infinite cost or not stored, make one so.
@@ -169,7 +170,7 @@ class _Solved:
     ) -> None:
         self.found = found
         if found is None:
-            self.code, self.cost = INFEASIBLE, 0.0
+            self.code, self.cost = STOPPED if is_stopped else INFEASIBLE, 0.0
             self.u, self.v = np.zeros(shape[0]), np.zeros(shape[1])
         else:
             self.code = STOPPED if is_stopped and not found.proven else OPTIMAL
@@ -218,7 +219,7 @@ class _Given:
         initial: tuple[Any, Any] | None,
     ) -> _Solved:
         """The plan for these masses of the columns."""
-        reports = 0
+        reports = 1  # the beginning of the call
 
         def is_enough(_: Any) -> bool:
             nonlocal reports
@@ -228,15 +229,16 @@ class _Given:
         if initial is not None:
             initial = _floats(initial[0]), _floats(initial[1])
         found = None
-        with contextlib.suppress(InfeasibleError):
-            found = transport(
-                self.costs,
-                self.a,
-                b,
-                initial=initial,
-                threads=None if threads == "max" else int(threads),
-                callback=is_enough,
-            )
+        if reports < most:
+            with contextlib.suppress(InfeasibleError):
+                found = transport(
+                    self.costs,
+                    self.a,
+                    b,
+                    initial=initial,
+                    threads=None if threads == "max" else int(threads),
+                    callback=is_enough,
+                )
         solved = _Solved(found, self.shape, is_stopped=reports >= most)
         if center_dual or not (self.a.all() and b.all()):
             solved.center(self.a, b)
