@@ -24,8 +24,11 @@ FLOORS = [
     {"contracts"},
     {"batch_contracts", "numeric", "transport_contracts"},
     {"cpu", "cuda"},  # their CSR, covers and launches
-    {"cpu.matching", "cpu.assignment", "cpu.distributed", "cuda.matching", "cuda.assignment"},
-    {"cpu.transport", "cuda.distributed"},
+    {
+        *("cpu.matching", "cpu.assignment", "cpu.distributed", "cpu.transport"),
+        *("cuda.matching", "cuda.assignment"),
+    },
+    {"cuda.distributed"},
     {"dispatch.by_device", "dispatch.mixed_dgs", "reference"},
     {"interop"},
     {"interop.compressed"},

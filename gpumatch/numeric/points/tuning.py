@@ -42,6 +42,10 @@ class Tuning:
     """
     share: float = 1 / 4
     """The share of all pairs from which on the matrix takes less time and memory than the core."""
+    places: float = 1 / 4
+    """The share of all pairs up to which the pairs of places are solved in place of copies."""
+    places_stored: int = 2**25
+    """The same as a number: 256 MiB."""
     rounding: float = 2.0**-52
     """What pairs may lack without another round, in shares of the largest cost of a pair.
 

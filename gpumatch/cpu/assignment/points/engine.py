@@ -4,6 +4,9 @@ In few dimensions a search goes down a tree of boxes (`tree`), which looks at a 
 pairs. In many it computes all pairs in tiles (`lines`). If many rows of a core have no tight column
 at the prices of the last round, they bid again.
 
+If so many points are copies that their places have few pairs, these are a transport problem
+(`copies`).
+
 Memory: the core's, which is some 20 to 60 pairs a row for the clouds that were tried, and the
 trees'.
 """
@@ -17,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Costs, Points
+from gpumatch.cpu.assignment.points import copies
 from gpumatch.cpu.assignment.points import tuning as tunings
 from gpumatch.cpu.assignment.points.lines import Lines, lines_of
 from gpumatch.cpu.assignment.points.tree import Tree
@@ -37,7 +41,8 @@ __all__ = ["run", "takes"]
 
 def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """True if the costs are computed, no pair is forbidden, and there are too many for a matrix."""
-    return steps.takes(task, tuning or tunings.DEFAULT)
+    tuning = tuning or tunings.DEFAULT
+    return steps.takes(task, tuning) or _are_all_copies(task.costs, tuning)
 
 
 def run(task: AssignmentTask, solve: Run, tuning: Tuning | None = None) -> bool | None:
@@ -45,8 +50,22 @@ def run(task: AssignmentTask, solve: Run, tuning: Tuning | None = None) -> bool 
 
     `solve` solves the smaller problems that come up: a sample, and the rows that are unmatched.
     """
+    tuning = tuning or tunings.DEFAULT
+    ended = copies.run(task, tuning)
+    if ended is not None or _are_all_copies(task.costs, tuning):
+        return ended
     with Workers(task.threads, task.costs.nnz) as workers:
-        return steps.run(_Engine(task, solve, workers, tuning or tunings.DEFAULT))
+        return steps.run(_Engine(task, solve, workers, tuning))
+
+
+def _are_all_copies(costs: Costs, tuning: Tuning) -> bool:
+    """True if each side has one point only, but for offsets: then no matrix is needed either."""
+    points = costs.points
+    return (
+        points is not None
+        and costs.nnz > tuning.stored
+        and bool((points.rows == points.rows[0]).all() and (points.cols == points.cols[0]).all())
+    )
 
 
 class _Engine(PointsEngine):

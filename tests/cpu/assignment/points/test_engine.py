@@ -140,6 +140,7 @@ def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
 @pytest.mark.parametrize("side", ["rows", "columns"])
 def test_copies_of_one_point_end_soon(side, d, monkeypatch):
     """All copies name the same partners: rows would be matched a few at a time."""
+    tune(monkeypatch, tunings, places=0)
     here, spread = np.zeros((90, d)), two_clouds("normal", (90, 90), d)[0]
     costs = PointCosts(*((here, spread) if side == "rows" else (spread, here)))
     depths, solved = [0], engine._Engine.solved
