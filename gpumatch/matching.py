@@ -152,7 +152,7 @@ def maximum_matching(
 
     >>> b = gm.maximum_matching(A, row_capacity=[2, 1, 1])
     >>> b.edges().tolist()
-    [[0, 1], [1, 0]]
+    [[0, 1], [2, 0]]
     """
     refuse_unknown(maximum_matching, "matching", options)
     progress = checked_flag(progress, "progress")

@@ -95,6 +95,7 @@ CALLS: dict[str, Call] = {
     ),
     "assign, batch": lambda gm, on: gm.assign(on.batch),
     "assign, bottleneck": lambda gm, on: gm.assign(on.sparse, objective="bottleneck"),
+    "transport": lambda gm, on: gm.transport(on.small, 3, 3, backend="cpu"),
     "verify": lambda gm, on: gm.verify(on.sparse, gm.maximum_matching(on.sparse)),
     "optimize.linear_sum_assignment": lambda gm, on: gm.optimize.linear_sum_assignment(on.small),
     "optimize.linear_sum_assignment, 600 rows": lambda gm, on: gm.optimize.linear_sum_assignment(

@@ -107,7 +107,7 @@ class BMatching:
         >>> import gpumatch as gm
         >>> m = gm.maximum_matching([[1, 1, 1], [1, 0, 0], [1, 0, 0]], row_capacity=2)
         >>> m.size, [part.tolist() for part in m.vertex_cover()]
-        (2, [[0], [0]])
+        (3, [[0], [0]])
         """
         return self._in_nodes(*self.cover_ind())
 

@@ -94,7 +94,7 @@ def task_of(costs, control=None):
 @pytest.mark.parametrize("kind", ["shifted", "copies"])
 def test_no_second_counts_for_two_parts(kind, monkeypatch):
     """Samples and unmatched rows are problems with the same parts, within a part of the first."""
-    tune(monkeypatch, tunings, nearest=1, least_sampled=8, few=0)
+    tune(monkeypatch, tunings, nearest=1, least_sampled=8, few=0, places=0)
     control, opened, inner = Control(), [], []
 
     @contextlib.contextmanager
