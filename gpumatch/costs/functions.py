@@ -38,7 +38,7 @@ class FunctionCosts(ComputedCosts):
     Attributes
     ----------
     low, high, largest : int or float
-        As of all costs.
+        The least and the greatest cost, and the largest magnitude.
 
     Raises
     ------

@@ -321,8 +321,9 @@ class PointCosts(ComputedCosts):
         ))  # fmt: skip
 
     def below(self, limits: Any) -> Any:
-        """As of all costs. With offsets it is a matrix: a sum of three would be rounded otherwise.
+        """By how much each pair costs more than the limit of its row.
 
+        With offsets, the result is a matrix: a sum of three would be rounded otherwise.
         So a cost less its limit is above 0 exactly if the cost is above the limit.
         """
         p, xp = self._points, self.xp
@@ -394,7 +395,7 @@ class PointCosts(ComputedCosts):
         )
 
     def divided(self, power: int) -> Costs:
-        """As of all costs. If the points are divided exactly, the result is made of points."""
+        """The costs divided by a power of 2; made of points if these are divided exactly."""
         degree = DEGREES.get(self.metric, 0)
         if not degree or power % degree or not self._are_divided_exactly(power):
             return super().divided(power)

@@ -76,9 +76,9 @@ from gpumatch.numeric import monge
 __all__ = ["run", "takes"]
 
 LATE = 2
-"""Times the scans that may be expected: no trial by whole lines scans more, whatever it expects."""
+"""A trial by whole lines scans at most this many times the scans that it may expect."""
 JUDGED = 8
-"""A share of what paths have read is read until they are judged again: one divided by this."""
+"""Paths are judged again when they have read one part in so many more."""
 
 
 def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:

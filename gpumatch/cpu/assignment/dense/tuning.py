@@ -123,8 +123,9 @@ class Tuning:
     crowd: float = 1 / 16
     """The share of the rows beyond which that is so; if fewer are unmatched, `gentlest` holds."""
     gentlest: float = 0.15
-    """Of 5,000 points in the plane, 140 are unmatched: 0.9 s, and 1.4 with 0.7.
+    """The share of the quartile if few rows are unmatched.
 
+    5,000 points in the plane, of which 140 are unmatched, take 0.9 s, and 1.4 s with 0.7.
     With more unmatched rows, 0.15 reads 20 to 60 % more than 0.7 for costs of rank 3 and products.
     """
     sample: int = 64
@@ -154,9 +155,9 @@ class Tuning:
     Other costs than clusters took 1 to 7.
     """
     coarser: float = 25
-    """By how much: two steps of `factor`."""
+    """The factor by which a war makes epsilon coarser: two steps of `factor`."""
     wars: int = 3
-    """How many times, at most."""
+    """How many times wars may make it coarser."""
     faster: float = 2
     """How many entries paths by whole lines read while an auction reads one, on one thread.
 

@@ -270,7 +270,7 @@ class _Products(Lines):
         workers: Workers,
         beat: Callable[[], None],
     ) -> None:
-        """Do as of all lines. Rows of which enough is known from the last search take few products.
+        """Find the least bounds. Rows that know enough of the last search take few products.
 
         A search keeps the columns of the least bounds of each row, and the bound of all others. A
         row needs no new products if that bound, less the largest rise of a price, is at least the
