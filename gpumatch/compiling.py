@@ -96,6 +96,7 @@ def _steps(backend: str) -> Iterator[Step]:
             step: Any = {"matching": run(_match, graph), "assignment": _assign, "transport": _ship}
             yield name, run(step[problem], algorithm, backend)
     if backend == "cpu":
+        yield "cpu: capacities", run(_match_within, graph)
         yield "cpu: dense costs for which rows compete", _contested
         yield "cpu: sparse costs of many rows", _many
         yield "cpu: sparse costs of many entries", _wide
@@ -113,6 +114,11 @@ def _match(graph: Any, algorithm: Algorithm, backend: str) -> None:
         verify(graph, m)
 
 
+def _match_within(graph: Any) -> None:
+    """A matching of capacities."""
+    verify(graph, maximum_matching(graph, row_capacity=2, col_capacity=3, backend="cpu"))
+
+
 def _assign(algorithm: Algorithm, backend: str) -> None:
     how: Any = {"algorithm": algorithm.name, "backend": backend}
     for dtype in DTYPES:
@@ -127,12 +133,15 @@ def _assign(algorithm: Algorithm, backend: str) -> None:
 
 def _ship(algorithm: Algorithm, backend: str) -> None:
     how: Any = {"algorithm": algorithm.name, "backend": backend}
-    masses = np.random.default_rng(0).integers(1, 100, SIDE)
+    supply, demand = np.random.default_rng(0).integers(1, 100, SIDE), np.full(SIDE, 100)
     wishes: list[Any] = [{}, {"cost_limit": 500}, {"cardinality": "maximum"}]
     for dtype in ("int64", "float64"):
-        for costs in (_dense(dtype), _sparse(dtype)):
+        dense, sparse = _dense(dtype), _sparse(dtype)
+        for costs in (dense, sparse):
             for wish in wishes:
-                transport(costs, masses, masses, **wish, **how)
+                transport(costs, supply, demand, **wish, **how)
+        few = SIDE // 16
+        transport(dense[:, :few], 1, SIDE // few + 1, **how)
 
 
 def _contested() -> None:
