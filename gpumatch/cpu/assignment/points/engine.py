@@ -63,7 +63,7 @@ def _are_all_copies(costs: Costs, tuning: Tuning) -> bool:
     points = costs.points
     return (
         points is not None
-        and costs.nnz > tuning.stored
+        and costs.nnz > max(tuning.stored, 0)
         and bool((points.rows == points.rows[0]).all() and (points.cols == points.cols[0]).all())
     )
 

@@ -71,6 +71,13 @@ def test_points_that_differ_are_no_copies(monkeypatch):
     assert gm.assign(PointCosts(rng.random((60, 2)), rng.random((60, 2))), backend="cpu").proven
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_no_points_are_no_copies(shape, monkeypatch):
+    tune(monkeypatch, tunings, **{**SMALL, "stored": -1})
+    a = gm.assign(PointCosts(*(np.zeros((count, 2)) for count in shape)))
+    assert (a.size, a.objective, a.proven) == (0, 0, True)
+
+
 def test_many_copies_need_no_matrix(monkeypatch):
     """20,000 at one place were not done in 25 seconds, nor by a matrix of 3 GB."""
     monkeypatch.undo()
