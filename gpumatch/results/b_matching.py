@@ -10,7 +10,7 @@ import numpy as np
 
 from gpumatch.interop.sparse import csr_of
 from gpumatch.numeric.arrays import array_module, array_of, as_array
-from gpumatch.results.pairs import Labels, in_nodes
+from gpumatch.results.pairs import Labels, in_nodes, side_by_side
 
 __all__ = ["BMatching"]
 
@@ -120,9 +120,7 @@ class BMatching:
         """
         if self._labels != (None, None):
             return list(zip(*self._in_nodes(self.row_ind, self.col_ind)))
-        pairs = self.row_ind.repeat(2).reshape(-1, 2)
-        pairs[:, 1] = self.col_ind
-        return pairs
+        return side_by_side(self.row_ind, self.col_ind)
 
     def to_dict(self) -> dict[Any, list[Any]]:
         """The columns of each row that has any, as a list.

@@ -12,7 +12,7 @@ from gpumatch.dispatch.by_device import count_matched
 from gpumatch.interop.sparse import csr_of
 from gpumatch.numeric.arrays import array_module, array_of, as_array
 
-__all__ = ["Labels", "Pairs", "in_nodes"]
+__all__ = ["Labels", "Pairs", "in_nodes", "side_by_side"]
 
 Labels = tuple[list[Hashable] | None, list[Hashable] | None]  # of the rows, of the columns
 
@@ -112,9 +112,7 @@ class Pairs:
         """
         if self._labels != (None, None):
             return list(zip(*self._in_nodes(self.row_ind, self.col_ind)))
-        pairs = self.row_ind.repeat(2).reshape(-1, 2)
-        pairs[:, 1] = self.col_ind
-        return pairs
+        return side_by_side(self.row_ind, self.col_ind)
 
     def to_dict(self) -> dict[Any, Any]:
         """The pairs as a dict without unmatched rows and columns.
@@ -223,6 +221,13 @@ class Pairs:
     def _in_nodes(self, rows: Any, cols: Any) -> tuple[Any, Any]:
         """The labels of rows and columns, or their numbers where they have no labels."""
         return _named(rows, self._labels[0]), _named(cols, self._labels[1])
+
+
+def side_by_side(rows: Any, cols: Any) -> Any:
+    """Rows and columns of pairs as one array of shape (number of pairs, 2)."""
+    pairs = rows.repeat(2).reshape(-1, 2)
+    pairs[:, 1] = cols
+    return pairs
 
 
 def in_nodes(sides: tuple[Any, Any], labels: Labels) -> tuple[Any, Any]:
