@@ -88,8 +88,9 @@ def transport(
         If an argument is wrong: a mass that is negative or not finite, bounds or lengths that do
         not fit, masses that add up to more than 2**62 units, or costs as for `assign`.
     InfeasibleError
-        A ValueError: no flow meets what is asked for. It has the `rows` and `cols` that show it:
-        those `needed` to ship or get more than what is `available` to them.
+        A ValueError: no flow keeps to the bounds, or ships as much as the cardinality requires. It
+        has the `rows` and `cols` that show it. They must ship or get `needed`, which is more than
+        what is `available` to them.
     RuntimeError
         As for `maximum_matching`.
     KeyboardInterrupt

@@ -131,7 +131,7 @@ def _proof_of(
 
 
 def rounding_above(
-    rounding: Rounding, pairs: int, paid: float, limit: float
+    rounding: Rounding, pairs: float, paid: float, limit: float
 ) -> Callable[[float], float] | None:
     """By how much the rounding of computed costs may enlarge a gap; None if they are exact.
 
@@ -141,8 +141,8 @@ def rounding_above(
     ----------
     rounding : Rounding
         That of the costs of all rows and columns.
-    pairs : int
-        The number of vertices of the smaller side.
+    pairs : int or float
+        The number of vertices of the smaller side; of a flow, the mass of that side.
     paid : float
         The sum of the magnitudes of the pairs' costs.
     limit : float

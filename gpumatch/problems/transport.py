@@ -57,7 +57,7 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
     Raises
     ------
     InfeasibleMassesError
-        If no flow meets what is asked for.
+        If no flow keeps to the bounds, or ships as much as the cardinality requires.
     TypeError, ValueError
         If the costs, the masses or the initial duals are wrong, or numbers are too large.
     """
@@ -456,9 +456,10 @@ def _bounds_that_count(turned: _Turned, cover: Any) -> tuple[Bounds, Bounds]:
     if turned.goal.cardinality == "maximum":
         if cover is None:
             return rows, cols
-        return tuple(  # type: ignore[return-value]  # there are two
-            Bounds(np.where(marks, side.upper, side.lower), side.upper)
-            for marks, side in zip(cover, (rows, cols))
+        in_rows, in_cols = cover
+        return (
+            Bounds(np.where(in_rows, rows.upper, rows.lower), rows.upper),
+            Bounds(np.where(in_cols, cols.upper, cols.lower), cols.upper),
         )
     if turned.goal.is_full:
         return Bounds(rows.upper, rows.upper), cols
@@ -485,7 +486,7 @@ def _rounding_of(
     paid = math.fsum(product_terms(abs(costs), flow, unit))
     return rounding_above(
         rounding._replace(added=rounding.added * max(most, 1.0)),
-        turned.rows.total * unit,  # type: ignore[arg-type]  # mass in place of pairs
+        turned.rows.total * unit,
         paid,
         abs(float(limit or 0)),
     )
