@@ -15,7 +15,7 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Solution
-from gpumatch.cuda.assignment.sparse.offers import Units, free_rows, owners
+from gpumatch.cuda.assignment.sparse.offers import Units, owners, unmatched_rows
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, blocks_for, kernels_for
 
 __all__ = ["PRICES", "DenseAuction", "bytes_needed"]
@@ -30,7 +30,7 @@ _BLOCK, _KNOWN = PRICES.constant("kBlock"), PRICES.constant("kKnown")
 
 _FINEST = 30  # bits: the last epsilon is the range of the costs divided by 2**30
 _STEPS_A_LAUNCH = 2048  # bids and looks of a block: some hundredths of a second
-_LEFT = 8, 1024  # bounds of the unmatched rows at which an auction ends, which are one in 4096
+_UNMATCHED = 8, 1024  # bounds of the unmatched rows at which an auction ends, which are one in 4096
 _LAUNCHES = 8  # most launches of an auction. More are a price war of few rows: epsilon falls then.
 _LOOKS_A_ROW = 256  # most looks, on average, in all auctions. More are a price war.
 
@@ -56,7 +56,7 @@ class DenseAuction:
         high = costs.high if math.isfinite(costs.high) else costs.largest
         spread = float(high) - self.low
         self.units = Units(spread, self.nrows, finest=_FINEST, is_integer=costs.is_integer)
-        self.left = min(max(self.nrows >> 12, _LEFT[0]), _LEFT[1], self.nrows // 4)
+        self.unmatched = min(max(self.nrows >> 12, _UNMATCHED[0]), _UNMATCHED[1], self.nrows // 4)
         self.looks = 0
 
     def improve(self, solution: Solution, control: Control) -> None:
@@ -83,7 +83,7 @@ class DenseAuction:
         rows, before = cp.arange(self.nrows, dtype=np.int32), self.looks
         for _ in range(_LAUNCHES):
             is_over = self._launch(rows, epsilon)
-            rows = free_rows(self.offers, units.row_bits, self.nrows)
+            rows = unmatched_rows(self.offers, units.row_bits, self.nrows)
             matched = self.nrows - int(rows.size)
             if control.tick(matched) or self.looks > _LOOKS_A_ROW * self.nrows:
                 return False
@@ -97,7 +97,7 @@ class DenseAuction:
 
     def _launch(self, rows: Any, epsilon: int) -> bool:
         """Let these rows bid; True if all but a few are served: matched, or without a column."""
-        units, goal = self.units, int(rows.size) - self.left
+        units, goal = self.units, int(rows.size) - self.unmatched
         if goal <= 0:
             return True
         lines = self.kernels.struct("Lines")(

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpumatch.numeric.arrays import array_module
 
-__all__ = ["Units", "free_rows", "owners"]
+__all__ = ["Units", "owners", "unmatched_rows"]
 
 HEADROOM = 12
 """Bits: prices may fall by at least ``2**HEADROOM`` times the spread of the costs."""
@@ -64,9 +64,9 @@ def owners(offers: Any, row_bits: int) -> Any:
     return (offers & np.uint64(2**row_bits - 1)).astype(np.int32) - 1
 
 
-def free_rows(offers: Any, row_bits: int, nrows: int) -> Any:
+def unmatched_rows(offers: Any, row_bits: int, nrows: int) -> Any:
     """The unmatched rows."""
     xp, rows = array_module(offers), owners(offers, row_bits)
-    is_free = xp.ones(nrows, bool)
-    is_free[rows[rows >= 0]] = False
-    return xp.flatnonzero(is_free).astype(np.int32)
+    is_unmatched = xp.ones(nrows, bool)
+    is_unmatched[rows[rows >= 0]] = False
+    return xp.flatnonzero(is_unmatched).astype(np.int32)

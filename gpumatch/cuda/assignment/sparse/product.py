@@ -16,8 +16,10 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda import csr, memory
-from gpumatch.cuda.assignment.sparse.engine import LONG, Problem, Rows, bytes_needed, solve_anew
+from gpumatch.cuda.assignment.sparse.engine import bytes_needed, solve_anew
 from gpumatch.cuda.assignment.sparse.full import FullProblem
+from gpumatch.cuda.assignment.sparse.problem import Problem, Rows
+from gpumatch.cuda.assignment.sparse.trial import LONG
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 
 __all__ = ["run"]
@@ -42,7 +44,7 @@ def run(task: AssignmentTask) -> float | None:
     given = Problem(FullProblem.of(costs, None), solution.mates)
     reduced, least = _from_least(given)
     solve_anew(reduced, None, LONG, task.control)
-    if reduced.count_free_rows():
+    if reduced.count_unmatched():
         return None
     return _settle(given.rows, reduced, least, solution)
 

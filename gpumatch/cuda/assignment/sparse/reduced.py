@@ -27,6 +27,7 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.cuda import csr, memory
 from gpumatch.cuda.assignment.sparse import engine
+from gpumatch.cuda.assignment.sparse.problem import write_fair_rows
 from gpumatch.numeric.arrays import any_true
 
 __all__ = ["run"]
@@ -47,7 +48,7 @@ def run(task: AssignmentTask) -> bool:
     memory.require_memory(_BYTES_AN_ENTRY * costs.nnz, "costs less given duals")
     indptr, indices, weights = costs.entries()
     rows = csr.owners(indptr, indices)
-    engine.write_fair_rows(costs, solution)
+    write_fair_rows(costs, solution)
     less = weights - solution.row_dual[rows]
     less -= solution.col_dual[indices]
     if costs.is_integer and not engine.fits(costs.of_pairs(indptr, indices, less), None):
@@ -74,7 +75,7 @@ def run(task: AssignmentTask) -> bool:
         return True
     finally:
         solution.col_dual -= solution.col_dual.max()
-        engine.write_fair_rows(costs, solution)
+        write_fair_rows(costs, solution)
         solution.has_duals = solution.are_fair = True
 
 

@@ -22,8 +22,9 @@ from gpumatch.cuda.assignment.dense import core
 from gpumatch.cuda.assignment.dense import prices as dense_prices
 from gpumatch.cuda.assignment.dense import rows as dense_rows
 from gpumatch.cuda.assignment.dense.prices import DenseAuction
-from gpumatch.cuda.assignment.sparse import engine as sparse
-from gpumatch.cuda.assignment.sparse import full
+from gpumatch.cuda.assignment.sparse import auction as sparse_auction
+from gpumatch.cuda.assignment.sparse import engine as sparse_engine
+from gpumatch.cuda.assignment.sparse import full, problem, trees
 from gpumatch.dispatch import backends
 from gpumatch.numeric import fair_duals
 from gpumatch.problems.cardinality import empty_solution
@@ -38,8 +39,8 @@ SMALL = {
         "kPlaces": 4 * BLOCK,
     },
     dense_prices.PRICES: {"kBlock": BLOCK, "kAtOnce": 2},
-    sparse.PRICES: {},
-    sparse.TREES: {"kBlock": BLOCK, "kPatience": 2, "kLongRow": 4},
+    problem.PRICES: {},
+    trees.TREES: {"kBlock": BLOCK, "kPatience": 2, "kLongRow": 4},
 }
 
 
@@ -62,13 +63,13 @@ class Rows(dense_rows.ArrayRows):
 def device(emulators, monkeypatch):
     """Kernels and arrays on the CPU in the place of those on a device."""
     cp = ArraysOfDevice()
-    drivers = dense_prices, dense_rows, full, sparse
+    drivers = dense_prices, dense_rows, full, problem, sparse_auction, sparse_engine, trees
     lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK, cp=cp)
-    for module in (sparse, dense_prices):
-        monkeypatch.setattr(module, "_LEFT", (2, 1024))
+    for module in (sparse_auction, dense_prices):
+        monkeypatch.setattr(module, "_UNMATCHED", (2, 1024))
     monkeypatch.setattr(dense_prices, "_STEPS_A_LAUNCH", 256)
     monkeypatch.setattr(dense_prices, "_LAUNCHES", 4)
-    monkeypatch.setattr(sparse, "_LONGEST_CHAIN", 64)
+    monkeypatch.setattr(sparse_auction, "_LONGEST_CHAIN", 64)
     monkeypatch.setattr(full, "csr", cpu_csr)
     monkeypatch.setattr(engine, "ArrayRows", Rows)
     monkeypatch.setattr(engine, "_LEAST_FOR_CORE", 0)
@@ -275,7 +276,7 @@ ENDS = {"stop": stop, "interrupt": interrupt}
 def test_it_ends_at_any_tick_with_a_matching_and_duals(solve, device, family, wish, end):
     """No pair of all costs undercuts them, not only of the core."""
     device.setattr(dense_prices, "_STEPS_A_LAUNCH", 16)
-    device.setattr(sparse, "_LOOKS_A_LAUNCH", 2)
+    device.setattr(trees, "_LOOKS_A_LAUNCH", 2)
     matrix, ticks = FAMILIES[family](24, 24), []
     check(solve(matrix, callback=ticks.append, **wish), matrix, **wish)
     for last in range(1, len(ticks), max(1, len(ticks) // 4)):
@@ -345,7 +346,7 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(device, emulators,
     prices = DenseAuction(as_costs(matrix))
     prices.improve(solution, Watched())
     (rows,) = (solution.row_to_col >= 0).nonzero()
-    assert rows.size >= 0.9 * n - prices.left
+    assert rows.size >= 0.9 * n - prices.unmatched
     reduced = matrix - solution.col_dual
     excess = reduced[rows, solution.row_to_col[rows]] - reduced[rows].min(axis=1)
     rounding = 1 if dtype is np.int32 else 1e-12  # integer duals are rounded

@@ -10,33 +10,35 @@ from scipy.sparse import csr_array, random_array
 
 import gpumatch as gm
 from gpumatch.cpu import csr as cpu_csr
-from gpumatch.cuda.assignment.sparse import engine, full, product
+from gpumatch.cuda.assignment.sparse import auction, engine, full, problem, product, trees
+from gpumatch.cuda.assignment.sparse.trial import Trial
 from gpumatch.dispatch import backends
 from tests.cuda.emulator import Emulator, lead_drivers_here
 
 BLOCK = 64  # two warps
 TRIALS = [
-    pytest.param(engine.Trial(0, 1, 4096, 1), id="least costs"),
-    pytest.param(engine.Trial(8, 1, 4096, 1), id="exact bids"),
-    pytest.param(engine.Trial(8, 1, 4096, 1, finest=3), id="wide bounds"),
-    pytest.param(engine.Trial(0, -1, 1, 1), id="auctions"),
-    pytest.param(engine.Trial(8, 1, 2, 0), id="few levels"),
+    pytest.param(Trial(0, 1, 4096, 1), id="least costs"),
+    pytest.param(Trial(8, 1, 4096, 1), id="exact bids"),
+    pytest.param(Trial(8, 1, 4096, 1, finest=3), id="wide bounds"),
+    pytest.param(Trial(0, -1, 1, 1), id="auctions"),
+    pytest.param(Trial(8, 1, 2, 0), id="few levels"),
 ]
+DRIVERS = auction, engine, full, problem, product, trees
 TREES = {"kBlock": BLOCK, "kPatience": 1, "kWide": 4, "kLongRow": 4}
 
 
 def small_emulators():
     return {
-        engine.PRICES: Emulator(engine.PRICES, {}),
-        engine.TREES: Emulator(engine.TREES, TREES),
+        problem.PRICES: Emulator(problem.PRICES, {}),
+        trees.TREES: Emulator(trees.TREES, TREES),
         product.SCALES: Emulator(product.SCALES, {}),
     }
 
 
 def solver(emulators, monkeypatch):
     """A function that has the engine solve a problem on the emulator."""
-    lead_drivers_here(monkeypatch, emulators, engine, full, product, block=BLOCK)
-    monkeypatch.setattr(engine, "_LEFT", (4, 1024))
+    lead_drivers_here(monkeypatch, emulators, *DRIVERS, block=BLOCK)
+    monkeypatch.setattr(auction, "_UNMATCHED", (4, 1024))
     for module in (full, product):
         monkeypatch.setattr(module, "csr", cpu_csr)
 

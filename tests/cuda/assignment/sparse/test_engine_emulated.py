@@ -16,7 +16,8 @@ from graphs import costs
 pytest.importorskip("cupy")
 
 from gpumatch.costs import SparseCosts
-from gpumatch.cuda.assignment.sparse import engine
+from gpumatch.cuda.assignment.sparse import engine, trees
+from gpumatch.cuda.assignment.sparse import trial as trials
 from gpumatch.numeric import fair_duals
 from tests.cuda.assignment.sparse.emulated import (
     TRIALS,
@@ -64,37 +65,6 @@ def test_a_row_and_a_column_with_all_entries(solve, emulators):
         check(solve, csr_array(matrix))
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_narrow_steps_keep_labels_beyond_the_bound(solve, emulators, dtype, monkeypatch):
-    monkeypatch.setattr(engine, "_WIDTH_OF_A_STEP", 1)
-    rng = np.random.default_rng(7)
-    for wish in ({}, {"cardinality": "maximum"}, {"cardinality": "any", "maximize": True}):
-        for _ in range(4):
-            vary(emulators, rng)
-            check(solve, random_costs(rng, dtype), **wish)
-
-
-def test_columns_that_many_rows_want_at_once(solve, emulators, monkeypatch):
-    """Labels come at the same time, from roots and others, and only one of them lasts."""
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, 1, 4096, 1))
-    rng = np.random.default_rng(10)
-    for _ in range(20):
-        vary(emulators, rng)
-        for emulator in emulators.values():
-            emulator.odds = 2
-        matrix = rng.integers(1, 4, (24, 24)) + 3 * rng.random((24, 24))
-        check(solve, csr_array(matrix))
-
-
-def test_short_launches_change_nothing(solve, emulators, monkeypatch):
-    rng = np.random.default_rng(4)
-    for looks in (1, 3, 20):
-        monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", looks)
-        for dtype in (np.int64, np.float64):
-            vary(emulators, rng)
-            check(solve, random_costs(rng, dtype), cardinality="maximum")
-
-
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any", "maximize": True}], ids=str)
 def test_an_assignment_to_begin_from_is_kept(solve, wish):
     """If no sum is rounded: a pair that is not tight any more would be found again."""
@@ -108,8 +78,8 @@ def test_an_assignment_to_begin_from_is_kept(solve, wish):
 
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}], ids=str)
 def test_it_stops_when_asked_with_a_matching(solve, wish, monkeypatch):
-    monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", 2)
-    monkeypatch.setattr(engine, "WIDE", engine.WIDE._replace(looks=2, rest=1))
+    monkeypatch.setattr(trees, "_LOOKS_A_LAUNCH", 2)
+    monkeypatch.setattr(trials, "WIDE", trials.WIDE._replace(looks=2, rest=1))
     matrix = costs.make("mesh", 6)
     matrix.data -= 2000
     best = solve(matrix, **wish).objective
@@ -122,63 +92,10 @@ def test_it_stops_when_asked_with_a_matching(solve, wish, monkeypatch):
         assert (a.col_to_row[a.row_to_col[rows]] == rows).all()
 
 
-@pytest.mark.parametrize("bids", [0, 8])
-def test_it_stops_in_its_first_trees(solve, bids, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(bids, left=1, looks=2, rest=1))
-    monkeypatch.setattr(engine, "_LOOKS_A_LAUNCH", 2)
-    a = solve(costs.make("mesh", 6), callback=lambda _: True)
-    assert not a.proven
-    assert 0 < a.size < a.row_to_col.size
-
-
 @pytest.mark.parametrize("scale", [2.0**-1060, 1e-300, 1e300])
 def test_floats_of_any_scale(solve, scale):
     matrix = costs.make("spread", 40)
     check(solve, csr_array((matrix.data * scale, matrix.indices, matrix.indptr)))
-
-
-# -- where it begins -------------------------------------------------------------------------------
-
-
-def test_the_least_costs_do_where_few_rows_are_left(solve):
-    """If all rows want one column, an auction finds prices."""
-    rng = np.random.default_rng(2)
-    easy = np.where(rng.random((40, 40)) < 0.2, rng.integers(20, 90, (40, 40)), 0)
-    np.fill_diagonal(easy, rng.integers(1, 9, 40))
-    a = solve(csr_array(easy))
-    assert a.objective == easy.trace()
-    assert not a.stats["trace"]
-    dear = solve(csr_array(easy + np.where(np.arange(40) % 2, 500, 0) * (easy > 0)))
-    assert dear.objective == easy.trace() + 20 * 500
-    assert not dear.stats["trace"]
-    crowded = solve(csr_array(np.outer(np.arange(1, 41), np.arange(1, 41))))
-    assert {phase["step"] for phase in crowded.stats["trace"]} == {"auction", "trees"}
-
-
-def test_many_more_columns_than_rows_need_no_prices(solve, emulators):
-    """No unmatched column gets a price that trees of spare rows would have to take back."""
-    rng = np.random.default_rng(14)
-    points, others = rng.random((90, 2)), rng.random((120, 2))
-    apart = np.sqrt(np.square(points[:, None] - others).sum(axis=2))
-    nearest = apart.argsort(axis=1).argsort(axis=1) < 20
-    for share in (60, 90):
-        vary(emulators, rng)
-        matrix = csr_array(np.where(nearest, apart, 0)[:share])
-        check(solve, matrix)
-        steps = [phase["step"] for phase in solve(matrix).stats["trace"]]
-        assert "auction" not in steps
-
-
-@pytest.mark.parametrize("trial", TRIALS)
-def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", trial)
-    rng = np.random.default_rng(6)
-    for dtype in (np.int64, np.float64):
-        for _ in range(2):
-            vary(emulators, rng)
-            matrix = random_costs(rng, dtype, most=40)
-            matrix.data -= dtype(rng.choice([1, 5, 900]))
-            check(solve, matrix)
 
 
 # -- large integers --------------------------------------------------------------------------------
@@ -207,13 +124,6 @@ def test_sums_of_integers_below_the_limit_are_exact(solve, emulators, kind):
     gm.verify(matrix, a)
     assert a.proven
     assert a.objective == best.objective
-
-
-@pytest.mark.parametrize(("spread", "nrows"), [(2**59, 1), (2**42, 200_000), (1000, 10)])
-def test_prices_of_integers_fall_no_further_than_sums_have_room(spread, nrows):
-    units = engine.Units(spread, nrows, finest=24, is_integer=True)
-    assert 0 < units.most <= 2**58 * units.of_one
-    assert units.most < 2 ** (64 - units.row_bits)
 
 
 def test_sums_beyond_the_limit_are_for_others():

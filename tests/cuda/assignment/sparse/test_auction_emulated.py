@@ -13,10 +13,15 @@ from scipy.sparse import csr_array
 pytest.importorskip("cupy")
 
 from gpumatch.costs import SparseCosts
-from gpumatch.cuda.assignment.sparse import engine, full
+from gpumatch.cuda.assignment.sparse import auction, engine, trees
+from gpumatch.cuda.assignment.sparse import problem as problems
+from gpumatch.cuda.assignment.sparse import trial as trials
+from gpumatch.cuda.assignment.sparse.full import FullProblem
+from gpumatch.cuda.assignment.sparse.offers import Units
 from gpumatch.running.control import Control
 from tests.cuda.assignment.sparse.emulated import (
     BLOCK,
+    DRIVERS,
     check,
     is_over,
     random_costs,
@@ -40,7 +45,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
     ],
 )
 def test_the_first_auction_of_many_long_rows_leaves_fewer(nrows, lanes, first, others):
-    ends = engine._ends(nrows, lanes)
+    ends = auction._ends(nrows, lanes)
     assert next(ends) == first
     assert {next(ends) for _ in range(9)} == {others}
 
@@ -51,16 +56,16 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
     solve, emulators, dtype, density, monkeypatch
 ):
     """The trees would do with any prices, so that they do not show what these are worth."""
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
+    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
     rng = np.random.default_rng(11)
     held = []
-    hold = engine._Auctions.hold
+    hold = auction.Auctions.hold
 
     def watched(self, epsilon, end, control):
         hold(self, epsilon, end, control)
         held.append((self, epsilon, end, self.offers.copy()))
 
-    monkeypatch.setattr(engine._Auctions, "hold", watched)
+    monkeypatch.setattr(auction.Auctions, "hold", watched)
     for _ in range(4):
         vary(emulators, rng)
         matrix = rng.integers(1, 1000, (60, 60)) * (rng.random((60, 60)) < density).astype(dtype)
@@ -68,13 +73,13 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
         held.clear()
         check(solve, csr_array(matrix))
         lanes = held[0][0].problem.rows.lanes
-        ends = itertools.islice(engine._ends(60, lanes), len(held))
+        ends = itertools.islice(auction._ends(60, lanes), len(held))
         for (auctions, epsilon, end, offers), planned in zip(held, ends, strict=True):
             assert end == planned
             units, row_bits = auctions.units, np.uint64(auctions.units.row_bits)
             rows = (offers & (np.uint64(1) << row_bits) - np.uint64(1)).astype(int) - 1
             cols = np.flatnonzero(rows >= 0)
-            assert cols.size >= 60 - end.left
+            assert cols.size >= 60 - end.unmatched
             assert np.unique(rows[cols]).size == cols.size
             fallen = (offers >> row_bits).astype(float)
             low = auctions.problem.full.low
@@ -85,7 +90,7 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_columns_bid_after_each_auction(solve, emulators, dtype, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
+    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
     rng = np.random.default_rng(33)
     for n in (30, 55, 70):
         vary(emulators, rng)
@@ -96,55 +101,54 @@ def test_columns_bid_after_each_auction(solve, emulators, dtype, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_columns_that_bid_get_prices_that_fit(emulators, dtype, monkeypatch):
     """Each has a row at no slack, but for units, or a price of 0."""
-    lead_drivers_here(monkeypatch, emulators, engine, full, block=BLOCK)
-    monkeypatch.setattr(engine, "_LEFT", (4, 1024))
+    lead_drivers_here(monkeypatch, emulators, *DRIVERS, block=BLOCK)
+    monkeypatch.setattr(auction, "_UNMATCHED", (4, 1024))
     rng = np.random.default_rng(34)
     has_bid = []
-    bid = engine._Auctions._bid
+    bid = auction.Auctions._bid
 
     def watched(auctions, side, *wishes):
         has_bid.append(side.rows is not auctions.problem.rows)
         bid(auctions, side, *wishes)
 
-    monkeypatch.setattr(engine._Auctions, "_bid", watched)
+    monkeypatch.setattr(auction.Auctions, "_bid", watched)
     for _ in range(3):
         vary(emulators, rng)
         values = np.where(rng.random((60, 62)) < 0.15, rng.integers(1, 2**20, (60, 62)), 0)
         values[:, 7] = 5
         values[np.arange(60), rng.permutation(60)] = 2**21
         matrix = csr_array(values.astype(dtype))
-        problem = engine.Problem(full.FullProblem.of(SparseCosts(matrix), None))
-        units = engine._units_of(problem)
-        auctions = engine._Auctions(problem, units, np.zeros(62, np.uint64))
+        problem = problems.Problem(FullProblem.of(SparseCosts(matrix), None))
+        units = auction._units_of(problem)
+        auctions = auction.Auctions(problem, units, np.zeros(62, np.uint64))
         for number, epsilon in enumerate(units.epsilons()[:3]):
             has_bid.clear()
-            auctions.hold(epsilon, engine._End(15, 4096), control=Control())
+            auctions.hold(epsilon, auction._End(15, 4096), control=Control())
             assert has_bid == [False, True][: number + 1]  # at first, they have no price
             fallen = (auctions.offers >> np.uint64(units.row_bits)).astype(float)
             paid = np.where(values, (values - 5) * units.of_one + fallen, math.inf)
             slack = (paid - paid.min(axis=1, keepdims=True)).min(axis=0)
             assert number == 0 or (np.minimum(slack, fallen) <= 2).all()
-        transposed = csr_array(
-            (problem.turned.full.weights, problem.turned.full.indices, problem.turned.full.indptr)
-        )
+        turned = problem.transposed.full
+        transposed = csr_array((turned.weights, turned.indices, turned.indptr))
         assert (transposed.toarray() == matrix.toarray().T).all()
 
 
 @pytest.mark.parametrize("rows_a_launch", [1, 60])
 def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monkeypatch):
     """In another launch of the first auction, if there is one."""
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
-    monkeypatch.setattr(engine, "_LONGEST_CHAIN", 2)
-    monkeypatch.setattr(engine, "_ROWS_A_LAUNCH", rows_a_launch)
+    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
+    monkeypatch.setattr(auction, "_LONGEST_CHAIN", 2)
+    monkeypatch.setattr(auction, "_ROWS_A_LAUNCH", rows_a_launch)
     rng = np.random.default_rng(12)
     bidders = []
-    bid = engine._Auctions._bid
+    bid = auction.Auctions._bid
 
     def watched(self, side, rows, epsilon, end):
         bidders.append(rows)
         bid(self, side, rows, epsilon, end)
 
-    monkeypatch.setattr(engine._Auctions, "_bid", watched)
+    monkeypatch.setattr(auction.Auctions, "_bid", watched)
     vary(emulators, rng)
     matrix = csr_array(np.outer(np.arange(1, 61), np.arange(1, 61)))
     check(solve, matrix)
@@ -157,18 +161,25 @@ def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monk
 
 
 def test_an_auction_stops_between_its_launches(solve, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(0, -1, 1, 1))
-    monkeypatch.setattr(engine, "_LONGEST_CHAIN", 2)
-    monkeypatch.setattr(engine, "_ROWS_A_LAUNCH", 1)
+    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
+    monkeypatch.setattr(auction, "_LONGEST_CHAIN", 2)
+    monkeypatch.setattr(auction, "_ROWS_A_LAUNCH", 1)
     launches = []
-    bid = engine._Auctions._bid
-    monkeypatch.setattr(engine._Auctions, "_bid", lambda *auction: launches.append(bid(*auction)))
+    bid = auction.Auctions._bid
+    monkeypatch.setattr(auction.Auctions, "_bid", lambda *auction: launches.append(bid(*auction)))
     matrix = csr_array(np.outer(np.arange(1, 61), np.arange(1, 61)))
     for last in (1, 2, 3):
         launches.clear()
         a = solve(matrix, callback=functools.partial(is_over, itertools.count(1), last))
         assert not a.proven
         assert len(launches) == last
+
+
+@pytest.mark.parametrize(("spread", "nrows"), [(2**59, 1), (2**42, 200_000), (1000, 10)])
+def test_prices_of_integers_fall_no_further_than_sums_have_room(spread, nrows):
+    units = Units(spread, nrows, finest=24, is_integer=True)
+    assert 0 < units.most <= 2**58 * units.of_one
+    assert units.most < 2 ** (64 - units.row_bits)
 
 
 # -- costs of all magnitudes -----------------------------------------------------------------------
@@ -179,28 +190,28 @@ def test_epsilon_follows_from_typical_costs(solve, monkeypatch):
     rng = np.random.default_rng(21)
     matrix = random_rows(rng, 150, 8, lambda size: np.exp(7 * rng.normal(size=size)))
     looks = []
-    grow = engine._Trees.grow
+    grow = trees.Trees.grow
 
     def watched(trees, *wishes):
         ended = grow(trees, *wishes)
         looks.append(int(trees.board.seen["looks"]))
         return ended
 
-    monkeypatch.setattr(engine._Trees, "grow", watched)
+    monkeypatch.setattr(trees.Trees, "grow", watched)
     check(solve, matrix)
     assert sum(looks) < 240
 
 
 def test_typical_leads(emulators, monkeypatch):
     """Rows with fewer than two entries have none, and ties count for nothing."""
-    lead_drivers_here(monkeypatch, emulators, engine, full, block=BLOCK)
+    lead_drivers_here(monkeypatch, emulators, *DRIVERS, block=BLOCK)
     values = np.array([[5.0, 2, 2.5, 0], [0, 0, 4, 0], [3, 0, 3, 0], [0, 1, 8, 1e15]])
     for repeats, typical in ((1, 3.75), (700, 3.75)):  # of 2,800 rows, every third one
         matrix = csr_array(np.tile(values, (repeats, 1)))
-        problem = engine.Problem(full.FullProblem.of(SparseCosts(matrix), None))
+        problem = problems.Problem(FullProblem.of(SparseCosts(matrix), None))
         assert problem.span == 1e15 - 1
         problem.narrow_span()
-        assert problem.span == engine._WIDEST * typical
+        assert problem.span == problems._WIDEST * typical
 
 
 # -- exact bids ------------------------------------------------------------------------------------
@@ -209,10 +220,10 @@ def test_typical_leads(emulators, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_exact_bids_keep_the_pairs_tight(solve, emulators, dtype, monkeypatch):
     """They begin from the first pairs, and each column that was taken stays so."""
-    monkeypatch.setattr(engine, "SHORT", engine.Trial(9, 1, 4096, 1))
+    monkeypatch.setattr(engine, "SHORT", trials.Trial(9, 1, 4096, 1))
     rng = np.random.default_rng(15)
     seen = []
-    bid = engine._bid_exactly
+    bid = trials.bid_exactly
 
     def watched(problem, bids):
         before = problem.mates[1] >= 0
@@ -220,7 +231,7 @@ def test_exact_bids_keep_the_pairs_tight(solve, emulators, dtype, monkeypatch):
         seen.append((problem, before, held, problem.col_dual.copy()))
         return held
 
-    monkeypatch.setattr(engine, "_bid_exactly", watched)
+    monkeypatch.setattr(trials, "bid_exactly", watched)
     won = 0
     for _ in range(12):
         vary(emulators, rng)
