@@ -57,13 +57,12 @@ from gpumatch.certificates.base import (
     check_partners,
     count_of,
     cover_of,
-    first_pair,
     marks_of,
     python_number,
 )
 from gpumatch.certificates.gaps import OUTWARD, Proof, allowance_of, blur_of, check_objective
 from gpumatch.certificates.limits import bars_of, left_out, limits_in_use, limits_of
-from gpumatch.certificates.pairs import TurnedPairs
+from gpumatch.certificates.pairs import TurnedPairs, check_left_out, look_at_cover
 from gpumatch.certificates.slacks import (
     Prices,
     Shortfalls,
@@ -268,46 +267,23 @@ class _Claim:
         """Make the prices fair; whether every allowed pair touches the cover."""
         self.edges, is_covered = 0, True
         is_matched = array_of(np, self.row_to_col) >= 0
+        unmatched = self.row_to_col < 0, self.col_to_row < 0
         has_boxes = self.pairs.have_boxes and (not self.is_largest or self.bars is not None)
         tiles = self.pairs.near_tiles(*self.prices.above) if has_boxes else self.pairs.tiles()
         for rows, cols, costs, allowed in tiles:
             self.edges += costs.size if allowed is None else count_of(allowed)
             if self.is_largest:
-                in_rows, in_cols = self.in_rows[rows], self.in_cols[cols]
-                bare = ~(in_rows | in_cols)
-                pair = first_pair(
-                    self.costs.xp,
-                    rows,
-                    cols,
-                    bare if allowed is None else bare & allowed,
-                )
-                is_covered &= pair is None
-                if pair is not None and optimal:
-                    raise CertificateError(
-                        f"the pair of row {pair[0]} and column {pair[1]} is not in the cover"
-                    )
-                counted = ~(in_rows & in_cols)
-                allowed = counted if allowed is None else allowed & counted
-            if optimal:
-                self._check_left_out(rows, cols, costs, allowed)
+                tile, inside = (rows, cols, costs, allowed), (self.in_rows, self.in_cols)
+                allowed, is_touched = look_at_cover(tile, inside, is_required=optimal)
+                is_covered &= is_touched
+            if optimal and self.base is not None:
+                check_left_out((rows, cols, costs, allowed), unmatched, self.bars)
             self.short.add(is_matched, *self.prices.below(rows, cols, costs, allowed))
         if has_boxes and not self.is_largest:
             self.edges = self.costs.nnz
             if optimal:
                 self._check_left_out_by_boxes()
         return is_covered
-
-    def _check_left_out(self, rows: Any, cols: Any, costs: Any, allowed: Any) -> None:
-        """Point 5, for a tile."""
-        if self.base is None:
-            return
-        free_rows, free_cols = (self.row_to_col < 0)[rows], (self.col_to_row < 0)[cols]
-        if not (any_true(free_rows) and any_true(free_cols)):
-            return
-        bare = free_rows & free_cols & (costs <= self.bars[rows])
-        pair = first_pair(self.costs.xp, rows, cols, bare if allowed is None else bare & allowed)
-        if pair is not None:
-            raise CertificateError(left_out(*pair))
 
     def _check_left_out_by_boxes(self) -> None:
         """Point 5, for all pairs of unmatched vertices, which the prices may leave out."""

@@ -27,12 +27,11 @@ from gpumatch.certificates.base import (
     check_pair_costs,
     count_of,
     edge_tiles,
-    first_pair,
     python_number,
 )
 from gpumatch.certificates.gaps import OUTWARD, Proof, allowance_of, blur_of, check_objective
-from gpumatch.certificates.limits import bars_of, left_out, limits_in_use, limits_of
-from gpumatch.certificates.pairs import TurnedPairs
+from gpumatch.certificates.limits import bars_of, limits_in_use, limits_of
+from gpumatch.certificates.pairs import TurnedPairs, check_left_out, look_at_cover
 from gpumatch.certificates.slacks import (
     Prices,
     Shortfalls,
@@ -350,29 +349,18 @@ class _Claim:
     def look_at_pairs(self, optimal: bool) -> bool:
         """Make the prices fair; whether every allowed pair touches the cover."""
         xp, first = self.costs.xp, self.result.rows.start
-        in_rows, in_cols = array_of(xp, self.in_rows), array_of(xp, self.in_cols)
+        inside = array_of(xp, self.in_rows), array_of(xp, self.in_cols)
         is_matched = self.row_to_col >= 0
-        free_rows, free_cols = array_of(xp, ~is_matched), array_of(xp, self.col_to_row < 0)
+        unmatched = array_of(xp, ~is_matched), array_of(xp, self.col_to_row < 0)
         edges, is_covered = 0, True
         for rows, cols, costs, allowed in self.pairs.tiles():
             edges += costs.size if allowed is None else count_of(allowed)
+            tile = rows, cols, costs, allowed
             if self.is_largest:
-                of_row, of_col = in_rows[rows], in_cols[cols]
-                bare = ~(of_row | of_col)
-                pair = first_pair(xp, rows, cols, bare if allowed is None else bare & allowed)
-                is_covered &= pair is None
-                if pair is not None and optimal:
-                    raise CertificateError(
-                        f"the pair of row {first + pair[0]} and column {pair[1]} is not in the "
-                        "cover"
-                    )
-                counted = ~(of_row & of_col)
-                allowed = counted if allowed is None else allowed & counted
+                allowed, is_touched = look_at_cover(tile, inside, is_required=optimal, first=first)
+                is_covered &= is_touched
             elif optimal and self.base is not None:
-                bare = free_rows[rows] & free_cols[cols] & (costs <= self.bars[rows])
-                pair = first_pair(xp, rows, cols, bare if allowed is None else bare & allowed)
-                if pair is not None:
-                    raise CertificateError(left_out(first + pair[0], pair[1]))
+                check_left_out(tile, unmatched, self.bars, first=first)
             self.short.add(is_matched, *self.prices.below(rows, cols, costs, allowed))
         self.edges = self.world.total(edges)
         return bool(self.world.total(int(is_covered), "min"))

@@ -8,16 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.certificates.base import CertificateError, first_pair
 from gpumatch.certificates.boxes import near_pairs
+from gpumatch.certificates.limits import left_out
 from gpumatch.costs import Costs
+from gpumatch.numeric.arrays import any_true, array_module
 
-__all__ = ["Tile", "TurnedPairs"]
+__all__ = ["Tile", "TurnedPairs", "check_left_out", "look_at_cover"]
 
 MANY = 2**22  # pairs from which those of points are left out by boxes
 IN_BOXES = 6  # coordinates up to which boxes leave out enough
 
 Tile = tuple[Any, Any, Any, Any]
 """Rows, columns and costs of pairs, and marks of the allowed ones: None if all are allowed."""
+Ends = tuple[Any, Any]
+"""Marks of rows and marks of columns."""
 
 
 class TurnedPairs:
@@ -86,3 +91,43 @@ class TurnedPairs:
         p = p._replace(row_offset=sums[0], col_offset=sums[1])
         for own, others in near_pairs(p, self.costs.rounding.pair, row_price, col_price):
             yield own, others, self.at(rows[own], cols[others])
+
+
+# -- what is checked of a tile ---------------------------------------------------------------------
+
+
+def look_at_cover(
+    tile: Tile, inside: Ends, *, is_required: bool, first: int = 0
+) -> tuple[Any, bool]:
+    """Return the allowed pairs that are not inside the cover, and if all allowed pairs touch it.
+
+    `inside` marks its rows and its columns. If it is required that they touch it, a pair that does
+    not raises a CertificateError, which names its row as one from the row `first` on.
+    """
+    rows, cols, _, allowed = tile
+    in_rows, in_cols = inside[0][rows], inside[1][cols]
+    bare = ~(in_rows | in_cols)
+    pair = first_pair(
+        array_module(in_rows), rows, cols, bare if allowed is None else bare & allowed
+    )
+    if pair is not None and is_required:
+        raise CertificateError(
+            f"the pair of row {first + pair[0]} and column {pair[1]} is not in the cover"
+        )
+    counted = ~(in_rows & in_cols)
+    return counted if allowed is None else allowed & counted, pair is None
+
+
+def check_left_out(tile: Tile, unmatched: Ends, bars: Any, *, first: int = 0) -> None:
+    """Check that no allowed pair within the limit joins an unmatched row and an unmatched column.
+
+    `bars` are the greatest costs of each row within its limit.
+    """
+    rows, cols, costs, allowed = tile
+    of_rows, of_cols = unmatched[0][rows], unmatched[1][cols]
+    if not (any_true(of_rows) and any_true(of_cols)):
+        return
+    bare = of_rows & of_cols & (costs <= bars[rows])
+    pair = first_pair(array_module(bare), rows, cols, bare if allowed is None else bare & allowed)
+    if pair is not None:
+        raise CertificateError(left_out(first + pair[0], pair[1]))
