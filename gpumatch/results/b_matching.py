@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.interop.sparse import csr_of
-from gpumatch.numeric.arrays import array_module, array_of, as_array
-from gpumatch.results.pairs import Labels, in_nodes, side_by_side
+from gpumatch.numeric.arrays import array_module
+from gpumatch.results.pairs import Labels, in_nodes, matrix_of, side_by_side
 
 __all__ = ["BMatching"]
 
@@ -149,16 +148,9 @@ class BMatching:
         -------
         scipy.sparse.csr_array or cupyx.scipy.sparse.csr_matrix
         """
-        xp = array_module(self.row_ind)
-        indptr = xp.zeros(self.row_capacity.size + 1, np.int32)
-        xp.cumsum(self.row_degree, dtype=np.int32, out=indptr[1:])
-        data = xp.ones(self.size) if values is None else array_of(xp, as_array(values, "values"))
-        if data.shape != (self.size,):
-            raise ValueError(
-                f"values must be one for each of the {self.size} edges; got shape {data.shape}"
-            )
+        cols = self.col_ind.astype(np.int32)
         shape = self.row_capacity.size, self.col_capacity.size
-        return csr_of(data, self.col_ind.astype(np.int32), indptr, shape)
+        return matrix_of(self.row_degree, cols, shape, values, "edges")
 
     def _in_nodes(self, rows: Any, cols: Any) -> tuple[Any, Any]:
         if self._labels == (None, None):

@@ -12,7 +12,7 @@ from gpumatch.dispatch.by_device import count_matched
 from gpumatch.interop.sparse import csr_of
 from gpumatch.numeric.arrays import array_module, array_of, as_array
 
-__all__ = ["Labels", "Pairs", "in_nodes", "side_by_side"]
+__all__ = ["Labels", "Pairs", "in_nodes", "matrix_of", "side_by_side"]
 
 Labels = tuple[list[Hashable] | None, list[Hashable] | None]  # of the rows, of the columns
 
@@ -169,18 +169,8 @@ class Pairs:
                [2, 0, 0]])
         """
         is_matched = self.row_to_col >= 0
-        xp = array_module(is_matched)
-        indptr = xp.zeros(is_matched.size + 1, np.int32)
-        xp.cumsum(is_matched, dtype=np.int32, out=indptr[1:])
-        data = xp.ones(self.size) if values is None else array_of(xp, as_array(values, "values"))
-        if data.shape != (self.size,):
-            raise ValueError(
-                f"values must be one for each of the {self.size} pairs; got shape {data.shape}"
-            )
-        if xp is not np and data.dtype.kind in "iu":
-            data = data.astype(np.float64)
         shape = self.row_to_col.size, self.col_to_row.size
-        return csr_of(data, self.row_to_col[self.row_ind], indptr, shape)
+        return matrix_of(is_matched, self.row_to_col[self.row_ind], shape, values)
 
     def row_permutation(self) -> Any:
         """The order of rows that puts matched entries on the diagonal.
@@ -221,6 +211,40 @@ class Pairs:
     def _in_nodes(self, rows: Any, cols: Any) -> tuple[Any, Any]:
         """The labels of rows and columns, or their numbers where they have no labels."""
         return _named(rows, self._labels[0]), _named(cols, self._labels[1])
+
+
+def matrix_of(
+    degrees: Any, cols: Any, shape: tuple[int, int], values: Any = None, things: str = "pairs"
+) -> Any:
+    """Pairs as a sparse matrix on their device, with one entry for each.
+
+    Parameters
+    ----------
+    degrees : array
+        The number of pairs of each row.
+    cols : array
+        Their columns, in the order of the rows.
+    values : array, optional
+        The values of the entries; by default ones of float64.
+    things : str
+        What an error calls the pairs.
+
+    Raises
+    ------
+    ValueError
+        If there is not one value for each pair.
+    """
+    xp = array_module(cols)
+    data = xp.ones(cols.size) if values is None else array_of(xp, as_array(values, "values"))
+    if data.shape != cols.shape:
+        raise ValueError(
+            f"values must be one for each of the {cols.size} {things}; got shape {data.shape}"
+        )
+    if xp is not np and data.dtype.kind in "iu":
+        data = data.astype(np.float64)
+    indptr = xp.zeros(shape[0] + 1, cols.dtype)
+    xp.cumsum(degrees, dtype=cols.dtype, out=indptr[1:])
+    return csr_of(data, cols, indptr, shape)
 
 
 def side_by_side(rows: Any, cols: Any) -> Any:

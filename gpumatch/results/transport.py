@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.interop.sparse import csr_of
-from gpumatch.numeric.arrays import array_module, array_of, as_array
+from gpumatch.numeric.arrays import array_module
+from gpumatch.results.pairs import matrix_of
 
 __all__ = ["Transport"]
 
@@ -188,15 +188,9 @@ class Transport:
         array([[1, 1],
                [0, 1]])
         """
-        xp = array_module(self.row_ind)
-        data = self.flow if values is None else array_of(xp, as_array(values, "values"))
-        if data.shape != (self.size,):
-            raise ValueError(
-                f"values must be one for each of the {self.size} pairs; got shape {data.shape}"
-            )
-        indptr = xp.zeros(self.shape[0] + 1, np.int64)
-        xp.cumsum(xp.bincount(self.row_ind, minlength=self.shape[0]), out=indptr[1:])
-        return csr_of(data, self.col_ind, indptr, self.shape)
+        degrees = array_module(self.row_ind).bincount(self.row_ind, minlength=self.shape[0])
+        values = self.flow if values is None else values
+        return matrix_of(degrees, self.col_ind, self.shape, values)
 
     def _sums(self, ends: Any, length: int) -> Any:
         """The units at each vertex of a side."""
