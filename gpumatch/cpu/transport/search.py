@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.search.heap import drop_top, push
+from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import lesser

@@ -23,7 +23,6 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.assignment.dense.candidates import KNOWN, look, look_again, start_of
-from gpumatch.cpu.assignment.search.heap import drop_top, push
 from gpumatch.cpu.assignment.search.paths import turn
 from gpumatch.cpu.assignment.search.state import (
     FOUND,
@@ -42,6 +41,7 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
     WAITING,
 )
+from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
 
 __all__ = ["augment"]

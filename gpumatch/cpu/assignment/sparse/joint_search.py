@@ -48,7 +48,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.search.heap import drop_top, push
 from gpumatch.cpu.assignment.search.paths import turn
 from gpumatch.cpu.assignment.search.state import (
     FOUND,
@@ -66,6 +65,7 @@ from gpumatch.cpu.assignment.search.state import (
 )
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.search import known_reduced_cost, least_reduced_cost
+from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch_range
 from gpumatch.running.kept_memory import kept_empty

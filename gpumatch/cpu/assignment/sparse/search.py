@@ -58,7 +58,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.search.heap import drop_top, push
 from gpumatch.cpu.assignment.search.paths import bid, turn
 from gpumatch.cpu.assignment.search.state import (
     CLASH,
@@ -82,6 +81,7 @@ from gpumatch.cpu.assignment.search.state import (
     UNMATCHED,
     WAITING,
 )
+from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import down, lost

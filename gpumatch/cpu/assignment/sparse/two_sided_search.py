@@ -50,7 +50,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpumatch.contracts import Control, Entries, Stopped
-from gpumatch.cpu.assignment.search.heap import drop_top, push
 from gpumatch.cpu.assignment.search.paths import turn
 from gpumatch.cpu.assignment.search.state import (
     HEAD,
@@ -62,6 +61,7 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
     WAITING,
 )
+from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.atomics import cas, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
