@@ -104,8 +104,8 @@ class Auction:
         `is_war` is True after a war that ended it early, to go on with a coarser epsilon.
         """
         paths, tuning = self.paths, self.tuning
-        free = paths.start_with_unmatched_rows()
-        waiting, scans, looks, knew = free, 0, 0, 0
+        unmatched = paths.start_with_unmatched_rows()
+        waiting, scans, looks, knew = unmatched, 0, 0, 0
         self.is_war = False
         while waiting.size > tuning.few:
             threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
@@ -126,7 +126,7 @@ class Auction:
         self.looks_pay = candidate_bids.looks_pay(looks, knew, paths.price.size)
         self.read += scans
         paths.spot[SCANS] = scans
-        paths.record("auction", free, paths.matched, self.control)
+        paths.record("auction", unmatched, paths.matched, self.control)
         return True
 
     def _loses(self, scans: int) -> bool:

@@ -116,17 +116,18 @@ def _least_number(numbers):
 
 @vector_kernel
 def reduce_rows(
-    values, price, row_to_col, col_to_row, free, spot, known, scratch, terms, most_scans, budget
-):
+    values, price, row_to_col, col_to_row, unmatched, spot, known, scratch, terms, most_scans,
+    budget,
+):  # fmt: skip
     """Let the unmatched rows bid for their cheapest columns, as in `dense.search`."""
     cols, costs, bound = known
     limit, leaves = terms
-    while spot[NEXT] < free.size:
+    while spot[NEXT] < unmatched.size:
         if spot[SCANS] >= most_scans:
             return True
         if budget <= 0:
             return False
-        row = free[spot[NEXT]]
+        row = unmatched[spot[NEXT]]
         one, col, two, other = _least_two(cols[row], costs[row], price)
         budget -= KNOWN
         if one > bound[row]:
@@ -138,8 +139,9 @@ def reduce_rows(
         if bound[row] < two:
             two, other = bound[row], -1
         bid(
-            row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, FAR
-        )
+            row, one, col, two, other, price, row_to_col, col_to_row, unmatched, spot, limit,
+            leaves, FAR,
+        )  # fmt: skip
     return True
 
 

@@ -117,18 +117,18 @@ class KnownPaths(Paths):
         finally:
             self.price[:] = lines.price
 
-    def augment_some(self, free: np.ndarray, budget: int) -> int:
+    def augment_some(self, unmatched: np.ndarray, budget: int) -> int:
         return candidate_search.augment(
             *self.state[:4],  # IN, OUT
-            free,  # IN
+            unmatched,  # IN
             self.spot, self.mark, self.search, self.known, self.scratch[0], self.spare,  # OUT
             self.terms, budget,  # IN
         )  # fmt: skip
 
-    def _reduce_rows(self, free: np.ndarray) -> bool:
+    def _reduce_rows(self, unmatched: np.ndarray) -> bool:
         return candidate_bids.reduce_rows(
-            *self.state[:4], free, self.spot, self.known, self.scratch[0],  # OUT
-            self.terms, self.bids * free.size, self.budget,  # IN
+            *self.state[:4], unmatched, self.spot, self.known, self.scratch[0],  # OUT
+            self.terms, self.bids * unmatched.size, self.budget,  # IN
         )  # fmt: skip
 
     def _lower_to_minima(

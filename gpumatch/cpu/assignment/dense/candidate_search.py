@@ -172,16 +172,17 @@ def _grow(
 
 @vector_kernel
 def augment(
-    values, price, row_to_col, col_to_row, free, spot, mark, search, known, scratch, spare, terms,
+    values, price, row_to_col, col_to_row, unmatched, spot, mark, search, known, scratch, spare,
+    terms,
     budget,
 ):  # fmt: skip
-    """Match the rows of ``free`` by shortest augmenting paths, as far as the budget goes.
+    """Match the rows of ``unmatched`` by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """
     dist, pred, _, _, _, tree, reached = search
-    while spot[NEXT] < free.size:
-        root = free[spot[NEXT]]
+    while spot[NEXT] < unmatched.size:
+        root = unmatched[spot[NEXT]]
         outcome, work = _grow(
             values, price, row_to_col, col_to_row, root, spot, mark, search, known, scratch, spare,
             terms, budget,

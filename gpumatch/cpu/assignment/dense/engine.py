@@ -213,18 +213,18 @@ def try_paths(
     The paths so far tell. The last paths are longer than the first, but none scans more than the
     whole matrix. After `longest` scans the attempt ends, too.
     """
-    free = paths.start_with_unmatched_rows()
+    unmatched = paths.start_with_unmatched_rows()
     beat = heartbeat(control, lambda: paths.matched)
-    outcome, scans = SPENT if free.size else FOUND, 0
+    outcome, scans = SPENT if unmatched.size else FOUND, 0
     while outcome == SPENT:
-        outcome = paths.augment_some(free, min(step, paths.budget))
+        outcome = paths.augment_some(unmatched, min(step, paths.budget))
         beat()
         before, scans, served = scans, int(paths.spot[SCANS]), int(paths.spot[NEXT])
         if JUDGED * (scans - before) < scans:
             step += step // JUDGED  # so the judgements are few, and late by so little
-        if scans * (free.size - served) > most * (served + 1) or scans > longest:
+        if scans * (unmatched.size - served) > most * (served + 1) or scans > longest:
             break
-    paths.record(name, free, paths.matched, control)
+    paths.record(name, unmatched, paths.matched, control)
     return outcome != SPENT
 
 

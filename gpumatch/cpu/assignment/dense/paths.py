@@ -99,18 +99,18 @@ class DensePaths(Paths):
             first, last,  # IN
         )  # fmt: skip
 
-    def _reduce_rows(self, free: np.ndarray) -> bool:
+    def _reduce_rows(self, unmatched: np.ndarray) -> bool:
         return dense_search.reduce_rows(
             self.values,  # IN
-            self.price, self.row_to_col, self.col_to_row, free, self.spot, self.least,  # OUT
-            self.limit, self.leaves, self.far, self.bids * free.size, self.budget,  # IN
+            self.price, self.row_to_col, self.col_to_row, unmatched, self.spot, self.least,  # OUT
+            self.limit, self.leaves, self.far, self.bids * unmatched.size, self.budget,  # IN
         )  # fmt: skip
 
-    def augment_some(self, free: np.ndarray, budget: int) -> int:
+    def augment_some(self, unmatched: np.ndarray, budget: int) -> int:
         return dense_search.augment(
             self.values,  # IN
             (self.price, self.row_to_col, self.col_to_row),  # OUT
-            free,  # IN
+            unmatched,  # IN
             self.spot, self.mark, (self.dist, self.pred, self.least, self.tree, self.reach),  # OUT
             (self.limit, self.leaves, self.low, self.far), budget,  # IN
         )  # fmt: skip

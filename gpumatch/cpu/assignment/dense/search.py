@@ -21,7 +21,7 @@ in a row of the tree for which taking none is cheaper.
     pred[j]      row from which column j is reached
     tree         columns in the order of joining: tree[:HEAD] are scanned, tree[HEAD:TAIL] wait
     reach[k]     distance of tree[k]
-    free         unmatched rows: free[NEXT] is next, free[:KEPT] wait for the next round
+    unmatched    rows: unmatched[NEXT] is next, unmatched[:KEPT] wait for the next round
     spot         the integers NEXT, KEPT, HEAD, TAIL, LEAVER (the row that takes none), SCANS
     mark         the distances FRONT (of the last that joined) and LEAVE (of taking none)
 
@@ -217,26 +217,28 @@ def first_col(line, price, reduced):
 
 @vector_kernel
 def reduce_rows(
-    costs, price, row_to_col, col_to_row, free, spot, least, limit, leaves, far, most_scans, budget
-):
-    """Let the rows of ``free`` bid for their cheapest columns, each until it has one or waits.
+    costs, price, row_to_col, col_to_row, unmatched, spot, least, limit, leaves, far, most_scans,
+    budget,
+):  # fmt: skip
+    """Let the rows of ``unmatched`` bid for their cheapest columns, each until it has one or waits.
 
     Returns True when all have bid, or ``most_scans`` rows were scanned; False when the budget is
     spent.
     """
-    while spot[NEXT] < free.size:
+    while spot[NEXT] < unmatched.size:
         if spot[SCANS] >= most_scans:
             return True
         if budget <= 0:
             return False
-        row = free[spot[NEXT]]
+        row = unmatched[spot[NEXT]]
         spot[NEXT] += 1
         spot[SCANS] += 1
         budget -= price.size
         one, col, two, other = least_two(costs[row], price, least, far)
         bid(
-            row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far
-        )
+            row, one, col, two, other, price, row_to_col, col_to_row, unmatched, spot, limit,
+            leaves, far,
+        )  # fmt: skip
     return True
 
 
@@ -351,15 +353,15 @@ def _grow(costs, pairs, root, spot, mark, room, terms, budget):
 
 
 @vector_kernel
-def augment(costs, pairs, free, spot, mark, room, terms, budget):
-    """Match the rows of ``free`` by shortest augmenting paths, as far as the budget goes.
+def augment(costs, pairs, unmatched, spot, mark, room, terms, budget):
+    """Match the rows of ``unmatched`` by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served, SPENT, or STUCK if a row has no path.
     """
     price, row_to_col, col_to_row = pairs
     _, pred, _, tree, reach = room
-    while spot[NEXT] < free.size:
-        root = free[spot[NEXT]]
+    while spot[NEXT] < unmatched.size:
+        root = unmatched[spot[NEXT]]
         outcome, sink, scans = _grow(costs, pairs, root, spot, mark, room, terms, budget)
         budget -= scans * price.size
         spot[SCANS] += scans

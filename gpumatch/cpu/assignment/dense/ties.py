@@ -128,7 +128,7 @@ def have_ties(paths: Paths, values: Any, many: float) -> bool:
 
 def match_tight(paths: DensePaths, control: Control) -> int:
     """Match as many rows as can be by tight pairs; return how many these are. Raises Stopped."""
-    free = paths.start_with_unmatched_rows()
+    rows = paths.start_with_unmatched_rows()
     nrows, ncols = paths.values.shape
     tight = np.empty((nrows, -(-ncols // BITS)), np.uint64)
     for first, last in paths.blocks():
@@ -137,10 +137,10 @@ def match_tight(paths: DensePaths, control: Control) -> int:
             paths.least, tight,  # OUT
             first, last,  # IN
         )  # fmt: skip
-        if control.tick(nrows - free.size):
+        if control.tick(nrows - rows.size):
             raise Stopped
     stack, cursor = np.empty((2, nrows + 1), np.int32)
-    before, matched = -1, nrows - free.size
+    before, matched = -1, nrows - rows.size
     while before < matched:
         before = matched
         search_phase(
@@ -152,8 +152,8 @@ def match_tight(paths: DensePaths, control: Control) -> int:
         if control.tick(matched):
             raise Stopped
     paths.spot[SCANS] = nrows
-    paths.record("ties", free, matched, control)
-    return matched - (nrows - free.size)
+    paths.record("ties", rows, matched, control)
+    return matched - (nrows - rows.size)
 
 
 def _bits(marks: np.ndarray) -> np.ndarray:

@@ -80,36 +80,36 @@ class Paths(ABC):
     def bid(self, control: Control) -> bool:
         """Let the unmatched rows bid, in a few rounds; False if stopped."""
         for _ in range(ROUNDS):
-            free = self.start_with_unmatched_rows()
-            if not free.size:
+            unmatched = self.start_with_unmatched_rows()
+            if not unmatched.size:
                 break
             done = False
             while not done:
-                done = self._reduce_rows(free)
+                done = self._reduce_rows(unmatched)
                 matched = self.matched
                 if control.tick(matched):
                     return False
-            self.record("bids", free, matched, control)
+            self.record("bids", unmatched, matched, control)
         return True
 
     def augment(self, control: Control) -> bool:
         """Serve all unmatched rows, up to the first that has no path; False if stopped."""
         return self.serve(self.start_with_unmatched_rows(), control)
 
-    def serve(self, free: np.ndarray, control: Control) -> bool:
+    def serve(self, unmatched: np.ndarray, control: Control) -> bool:
         """Serve these unmatched rows, up to the first that has no path; False if stopped."""
-        outcome, matched = SPENT, self.row_to_col.size - free.size
-        while outcome == SPENT and free.size:
-            outcome = self.augment_some(free, self.budget)
+        outcome, matched = SPENT, self.row_to_col.size - unmatched.size
+        while outcome == SPENT and unmatched.size:
+            outcome = self.augment_some(unmatched, self.budget)
             matched = self.matched
             if control.tick(matched) and outcome == SPENT:
                 return False
-        self.record("paths", free, matched, control)
+        self.record("paths", unmatched, matched, control)
         return True
 
-    def record(self, step: str, free: np.ndarray, matched: int, control: Control) -> None:
+    def record(self, step: str, unmatched: np.ndarray, matched: int, control: Control) -> None:
         """Tell the control of a phase that has begun with these unmatched rows."""
-        found = matched - (self.row_to_col.size - free.size)
+        found = matched - (self.row_to_col.size - unmatched.size)
         scans = int(self.spot[SCANS]) * self.unit
         control.phase(found=found, matched=matched, step=step, scans=scans)
 
@@ -234,11 +234,11 @@ class Paths(ABC):
         """Lower the least costs of columns to those in these rows; note the ``nearest`` rows."""
 
     @abstractmethod
-    def _reduce_rows(self, free: np.ndarray) -> bool:
+    def _reduce_rows(self, unmatched: np.ndarray) -> bool:
         """Let unmatched rows bid; False if the budget ends before they have."""
 
     @abstractmethod
-    def augment_some(self, free: np.ndarray, budget: int) -> int:
+    def augment_some(self, unmatched: np.ndarray, budget: int) -> int:
         """Augment along shortest paths from these rows; return why it ended."""
 
     @abstractmethod
@@ -271,10 +271,12 @@ def take_nearest(nearest, row_to_col, col_to_row):
 
 
 @vector_kernel
-def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far):
+def bid(
+    row, one, col, two, other, price, row_to_col, col_to_row, unmatched, spot, limit, leaves, far
+):
     """Give ``row`` its cheapest column, and lower its price until the second is as cheap.
 
-    The row that loses the column bids next. A row that loses it on a tie waits in free[:KEPT].
+    The row that loses the column bids next. A row that loses it on a tie waits in unmatched[:KEPT].
     ``row`` waits there too if the price is too coarse to fall, or if there is no second column.
     """
     if leaves and limit <= one:
@@ -287,7 +289,7 @@ def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, li
     if falls:
         price[col] = lowered
     elif loser >= 0 and (one < two or other < 0):
-        free[spot[KEPT]] = row
+        unmatched[spot[KEPT]] = row
         spot[KEPT] += 1
         return
     elif loser >= 0:
@@ -300,9 +302,9 @@ def bid(row, one, col, two, other, price, row_to_col, col_to_row, free, spot, li
     row_to_col[loser] = -1
     if falls:
         spot[NEXT] -= 1
-        free[spot[NEXT]] = loser
+        unmatched[spot[NEXT]] = loser
     else:
-        free[spot[KEPT]] = loser
+        unmatched[spot[KEPT]] = loser
         spot[KEPT] += 1
 
 

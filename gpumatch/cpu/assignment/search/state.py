@@ -4,8 +4,8 @@ The state of a search, or of a `Queue` of bidders, is an array `spot` of SPOTS i
 a kernel that returns to Python goes on where it stopped. A kernel uses the places that its header
 names.
 
-    NEXT      the vertex that is served next: free[NEXT]
-    KEPT      vertices that are put off: free[:KEPT]
+    NEXT      the vertex that is served next: unmatched[NEXT]
+    KEPT      vertices that are put off: unmatched[:KEPT]
     HEAD      vertices of a tree, or of the columns at the front, that are scanned: tree[:HEAD];
               -1 if no search has begun; in a ring, the place of the first bidder
     TAIL      vertices of the tree: tree[:TAIL]

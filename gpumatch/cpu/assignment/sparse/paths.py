@@ -189,24 +189,24 @@ class SparsePaths(Paths):
             count += found
         return tight_indptr, tight_indices[:count]
 
-    def _reduce_rows(self, free: np.ndarray) -> bool:
+    def _reduce_rows(self, unmatched: np.ndarray) -> bool:
         self.row_dual = None
         return sparse_search.reduce_rows(
             *self.entries,  # IN
-            self.price, self.row_to_col, self.col_to_row, free, self.spot,  # OUT
-            self.limit, self.leaves, self.far, self.bids * free.size, self.budget,  # IN
+            self.price, self.row_to_col, self.col_to_row, unmatched, self.spot,  # OUT
+            self.limit, self.leaves, self.far, self.bids * unmatched.size, self.budget,  # IN
         )  # fmt: skip
 
-    def augment_some(self, free: np.ndarray, budget: int) -> int:
+    def augment_some(self, unmatched: np.ndarray, budget: int) -> int:
         self.row_dual = None
         is_between = self.spot[HEAD] < 0
-        if is_between and self.clashes <= 0 and self._threads_for(free) > 1:
-            return self._augment_at_once(free, budget)
-        return self._augment(free, self.spot, self.mark, self.room, budget)
+        if is_between and self.clashes <= 0 and self._threads_for(unmatched) > 1:
+            return self._augment_at_once(unmatched, budget)
+        return self._augment(unmatched, self.spot, self.mark, self.room, budget)
 
     def _augment(
         self,
-        free: np.ndarray,
+        unmatched: np.ndarray,
         spot: np.ndarray,
         mark: np.ndarray,
         room: sparse_search.Room,
@@ -214,22 +214,23 @@ class SparsePaths(Paths):
     ) -> int:
         return sparse_search.augment(
             self.entries,  # IN
-            (self.price, self.row_to_col, self.col_to_row), free, spot, mark, tuple(room),  # OUT
+            (self.price, self.row_to_col, self.col_to_row),  # OUT
+            unmatched, spot, mark, tuple(room),  # OUT
             (self.limit, self.leaves, self.low, self.far), budget,  # IN
         )  # fmt: skip
 
-    def _threads_for(self, free: np.ndarray) -> int:
+    def _threads_for(self, unmatched: np.ndarray) -> int:
         """Return how many threads are worth it for the rows that are not served yet."""
-        left = free.size - int(self.spot[NEXT])
+        left = unmatched.size - int(self.spot[NEXT])
         return min(self.workers.threads, left // EACH)
 
-    def _augment_at_once(self, free: np.ndarray, budget: int) -> int:
-        """Augment by several threads; put the rows that are not served at the end of ``free``.
+    def _augment_at_once(self, unmatched: np.ndarray, budget: int) -> int:
+        """Augment by several threads; put the rows that are not served at the end of ``unmatched``.
 
         Threads do not search at once again if more searches have clashed than have ended.
         """
-        threads = self._threads_for(free)
-        shares = np.array_split(free[self.spot[NEXT] :].copy(), threads)
+        threads = self._threads_for(unmatched)
+        shares = np.array_split(unmatched[self.spot[NEXT] :].copy(), threads)
         budget = budget // threads + 1
         most = min(self.costs.nnz, budget + self.longest) + 1
         spots = np.zeros((threads, self.spot.size), np.int64)
@@ -250,8 +251,8 @@ class SparsePaths(Paths):
         )
         clashed = sum(rows.size for rows in put_off)
         self.clashes = 2 * clashed - int(spots[:, NEXT].sum())
-        self.spot[NEXT] = free.size - left.size
-        free[free.size - left.size :] = left
+        self.spot[NEXT] = unmatched.size - left.size
+        unmatched[unmatched.size - left.size :] = left
         if STUCK in outcomes:
             return STUCK
         return SPENT if left.size else FOUND

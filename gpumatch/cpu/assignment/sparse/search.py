@@ -161,8 +161,8 @@ def take_cheapest(
             continue
         for entry in range(indptr[row], indptr[row + 1]):
             col = indices[entry]
-            is_free = costs[entry] == price[col] and load(col_to_row, col) < 0
-            if is_free and cas(col_to_row, col, UNMATCHED, row):
+            is_unmatched = costs[entry] == price[col] and load(col_to_row, col) < 0
+            if is_unmatched and cas(col_to_row, col, UNMATCHED, row):
                 row_to_col[row] = col
                 break
 
@@ -184,23 +184,24 @@ def least_two(indptr, indices, costs, price, row, far):
 
 @kernel
 def reduce_rows(
-    indptr, indices, costs, price, row_to_col, col_to_row, free, spot,
+    indptr, indices, costs, price, row_to_col, col_to_row, unmatched, spot,
     limit, leaves, far, most_scans, budget,
 ):  # fmt: skip
     """Let the unmatched rows bid for their cheapest columns, as in `dense.search`."""
-    while spot[NEXT] < free.size:
+    while spot[NEXT] < unmatched.size:
         if spot[SCANS] >= most_scans:
             return True
         if budget <= 0:
             return False
-        row = free[spot[NEXT]]
+        row = unmatched[spot[NEXT]]
         spot[NEXT] += 1
         spot[SCANS] += 1
         budget -= 1 + indptr[row + 1] - indptr[row]
         one, col, two, other = least_two(indptr, indices, costs, price, row, far)
         bid(
-            row, one, col, two, other, price, row_to_col, col_to_row, free, spot, limit, leaves, far
-        )
+            row, one, col, two, other, price, row_to_col, col_to_row, unmatched, spot, limit,
+            leaves, far,
+        )  # fmt: skip
     return True
 
 
@@ -249,7 +250,7 @@ def match_tight(
                 if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
                     continue
                 if loser >= 0:
-                    other = _take_free_and_tight(
+                    other = _take_unmatched_and_tight(
                         indptr, indices, costs, price, col_to_row, loser, col
                     )  # fmt: skip
                     if other < 0:
@@ -262,13 +263,13 @@ def match_tight(
 
 
 @kernel
-def _take_free_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
+def _take_unmatched_and_tight(indptr, indices, costs, price, col_to_row, row, mate):
     """Give a row an unmatched column that costs it no more than its mate; return it, or -1."""
     least = _reduced_cost(indptr, indices, costs, price, row, mate)
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
-        is_free = load(col_to_row, col) == UNMATCHED and costs[entry] - price[col] <= least
-        if is_free and cas(col_to_row, col, UNMATCHED, row):
+        is_unmatched = load(col_to_row, col) == UNMATCHED and costs[entry] - price[col] <= least
+        if is_unmatched and cas(col_to_row, col, UNMATCHED, row):
             return col
     return -1
 
@@ -402,21 +403,22 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
 
 
 @kernel
-def augment(entries, pairs, free, spot, mark, room, terms, budget):
-    """Match the rows of ``free`` by shortest augmenting paths, as far as the budget goes.
+def augment(entries, pairs, unmatched, spot, mark, room, terms, budget):
+    """Match the rows of ``unmatched`` by shortest augmenting paths, as far as the budget goes.
 
     Returns how it ended: FOUND if all rows are served or put off, SPENT, or STUCK if a row has no
-    path. A thread that shares the columns puts a row off to free[:KEPT] if its search clashes with
-    another search, or the budget ends it. If a thread is alone, the next call continues the search.
+    path. A thread that shares the columns puts a row off, to unmatched[:KEPT], if its search
+    clashes with another search, or the budget ends it. If a thread is alone, the next call
+    continues the search.
     """
     price, row_to_col, col_to_row = pairs
     owner, _, dist, pred, _, _, _, _, tree, reached = room
     far = terms[3]
     shares = owner.size > 0
-    while spot[NEXT] < free.size:
+    while spot[NEXT] < unmatched.size:
         if shares and budget <= 0:
             return SPENT
-        root = free[spot[NEXT]]
+        root = unmatched[spot[NEXT]]
         outcome, work = _grow(entries, pairs, root, spot, mark, room, terms, budget)
         budget -= work
         spot[SCANS] += work
@@ -429,7 +431,7 @@ def augment(entries, pairs, free, spot, mark, room, terms, budget):
             row = pred[sink] if outcome == FOUND else spot[LEAVER]
             turn(root, sink, row, pred, row_to_col, col_to_row)
         elif outcome != STUCK:
-            free[spot[KEPT]] = root
+            unmatched[spot[KEPT]] = root
             spot[KEPT] += 1
         for k in range(spot[REACHED]):
             dist[reached[k]] = far

@@ -356,7 +356,7 @@ def _augment(
     """
     offsets = entries[0]
     few, many, size = row_to_col.size, col_to_row.size, offsets[offsets.size - 1]
-    free, spot = view(queue, 0, left), view(spots, (1, 0), SPOTS)
+    unmatched, spot = view(queue, 0, left), view(spots, (1, 0), SPOTS)
     pred, near = view(whole, 0, many), view(whole, many, many)
     tree, reached = view(whole, 2 * many, many), view(whole, 3 * many, many)
     place, heap = view(whole, 4 * many, few), view(whole, 4 * many + few, size + 1)
@@ -370,7 +370,7 @@ def _augment(
     spot[HEAD] = -1
     most, stuck = READS * np.int64(size) + MORE, 0
     while True:
-        outcome = sparse_search.augment(entries, pairs, free, spot, mark, room, terms, STEP)
+        outcome = sparse_search.augment(entries, pairs, unmatched, spot, mark, room, terms, STEP)
         if outcome == FOUND:
             return stuck
         if outcome == STUCK:

@@ -194,7 +194,7 @@ class _Trial:
 
     def serve(self) -> tuple[int, int, int]:
         """Augment while it is cheap; return how it ended, rows served, and the entries read."""
-        free = (self.row_to_col < 0).nonzero()[0].astype(np.int32)
+        unmatched = (self.row_to_col < 0).nonzero()[0].astype(np.int32)
         spot, mark = np.zeros(SPOTS, np.int64), np.zeros(2)
         spot[HEAD] = -1
         pairs, room = (self.price, self.row_to_col, self.col_to_row), tuple(self.room())
@@ -205,11 +205,13 @@ class _Trial:
         while outcome == SPENT and is_cheap:
             outcome = sparse_search.augment(
                 self.entries,  # IN
-                pairs, free, spot, mark, room,  # OUT
+                pairs, unmatched, spot, mark, room,  # OUT
                 terms, step,  # IN
             )  # fmt: skip
             served, scans = int(spot[NEXT]), int(spot[SCANS])
-            is_cheap = free.size - served <= FEW or scans * free.size <= most * (served + 1)
+            is_cheap = unmatched.size - served <= FEW or scans * unmatched.size <= most * (
+                served + 1
+            )
         return outcome, served, scans
 
     def room(self) -> sparse_search.Room:
