@@ -109,7 +109,8 @@ class BatchTask:
         Problems with costs of greater magnitude end as UNFIT.
     results : tuple of five arrays
         The mates, the duals with the costs of pairs, the objectives with the gaps, the marks of the
-        vertex cover, and the states. `gpumatch.cpu.assignment.small.batch` states their layout.
+        vertex cover, and the states. `gpumatch.cpu.assignment.small.with_duals` states their
+        layout.
     control : Control
     threads : int
         The number of CPU threads.

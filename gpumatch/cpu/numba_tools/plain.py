@@ -19,6 +19,7 @@ from numba.extending import intrinsic as _intrinsic
 from numba.extending import overload
 
 __all__ = [
+    "as_bytes",
     "as_halves",
     "as_integers",
     "cas",
@@ -189,6 +190,12 @@ def as_integers(array):
 def as_halves(array):
     """The memory of a vector of numbers of 8 bytes as int32."""
     return array.view(np.int32)
+
+
+@njit
+def as_bytes(array):
+    """The memory of a vector as bytes."""
+    return array.view(np.uint8)
 
 
 @njit

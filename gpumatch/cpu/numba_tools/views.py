@@ -8,6 +8,7 @@ kernel do, and it must lie inside the array. Neither is checked.
     view(array, place, shape)  -> what begins at array[place], with this shape
     as_integers(array)         -> all of it, as integers of the same bits
     as_halves(array)           -> all of it, as int32, two for each number of 8 bytes
+    as_bytes(array)            -> all of it, as bytes
     on_stack(number, count)    -> a vector for so many numbers of the type of ``number``
 
 Room on the stack ends with the call. Its size must be known when the function is compiled. A line
@@ -86,7 +87,7 @@ def as_integers(typingctx: Any, array: Any) -> Any:
     """The memory of an array of float64 as one of int64, without an owner."""
     if not (isinstance(array, types.Array) and array.dtype == types.float64):
         raise TypingError(f"needs an array of float64, got {array}")
-    return _read_as(array, types.int64, 1)
+    return _read_as(array, types.int64)
 
 
 @intrinsic
@@ -96,19 +97,30 @@ def as_halves(typingctx: Any, array: Any) -> Any:
         raise TypingError(f"needs a C-contiguous vector, got {array}")
     if array.dtype not in (types.float64, types.int64):
         raise TypingError(f"needs numbers of 8 bytes, got {array}")
-    return _read_as(array, types.int32, 2)
+    return _read_as(array, types.int32)
 
 
-def _read_as(array: Any, dtype: Any, parts: int) -> Any:
-    """The signature and the code of an array of ``parts`` times as many numbers of this dtype."""
+@intrinsic
+def as_bytes(typingctx: Any, array: Any) -> Any:
+    """The memory of a vector as bytes, without an owner."""
+    if not (isinstance(array, types.Array) and array.layout == "C" and array.ndim == 1):
+        raise TypingError(f"needs a C-contiguous vector, got {array}")
+    return _read_as(array, types.uint8)
+
+
+def _read_as(array: Any, dtype: Any) -> Any:
+    """The signature and the code of an array of the same bits in numbers of this dtype."""
     result = array.copy(dtype=dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         source = context.make_array(array)(context, builder, args[0])
-        made, kind = context.make_array(result)(context, builder), context.get_data_type(dtype)
+        made = context.make_array(result)(context, builder)
         lengths = arrays.unpack_tuple(builder, source.shape)
         strides = arrays.unpack_tuple(builder, source.strides)
-        number = ir.Constant(arrays.intp_t, parts)
+        size, own = (
+            context.get_abi_sizeof(context.get_data_type(one)) for one in (dtype, array.dtype)
+        )
+        number = ir.Constant(arrays.intp_t, own // size)
         lengths[-1] = builder.mul(lengths[-1], number)
         strides[-1] = builder.sdiv(strides[-1], number)
         context.populate_array(
@@ -116,7 +128,7 @@ def _read_as(array: Any, dtype: Any, parts: int) -> Any:
             data=builder.bitcast(source.data, made.data.type),
             shape=lengths,
             strides=strides,
-            itemsize=ir.Constant(arrays.intp_t, context.get_abi_sizeof(kind)),
+            itemsize=ir.Constant(arrays.intp_t, size),
             meminfo=None,
         )
         return made._getvalue()
@@ -157,6 +169,7 @@ def _attempt(numbers, pairs):
     line[1] = 7
     as_integers(numbers)[0] = 2**62
     as_halves(numbers)[3] = 2**30
+    as_bytes(numbers)[31] = 0x40
     room, other = on_stack(numbers[0], 5), on_stack(np.int32(0), 3)
     for k in range(5):
         room[k] = k
@@ -185,4 +198,4 @@ if ARE_PLAIN:
     from gpumatch.cpu.numba_tools import plain
 
     view, on_stack = plain.view, plain.on_stack
-    as_integers, as_halves = plain.as_integers, plain.as_halves
+    as_integers, as_halves, as_bytes = plain.as_integers, plain.as_halves, plain.as_bytes

@@ -9,6 +9,7 @@ import pytest
 from numba import njit
 
 from gpumatch.cpu.numba_tools.plain import (
+    as_bytes,
     as_halves,
     as_integers,
     cas,
@@ -109,12 +110,13 @@ def test_views(array, place, shape, expected):
 def as_others(numbers):
     as_integers(numbers)[1] = 2**62
     as_halves(numbers)[5] = 2**30
+    as_bytes(numbers)[7] = 0x40
 
 
 def test_the_memory_of_numbers_is_read_as_integers():
     numbers = np.zeros(3)
     as_others(numbers)
-    assert numbers.tolist() == [0.0, 2.0, 2.0]
+    assert numbers.tolist() == [2.0, 2.0, 2.0]
 
 
 @njit

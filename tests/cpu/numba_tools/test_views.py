@@ -7,7 +7,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.views import as_halves, as_integers, on_stack, view
+from gpumatch.cpu.numba_tools.views import as_bytes, as_halves, as_integers, on_stack, view
 
 
 @kernel
@@ -92,6 +92,21 @@ def test_halves_in_the_memory_of_numbers(dtype):
     numbers = np.zeros(3, dtype)
     assert halved(numbers) == (6, 4)
     np.testing.assert_array_equal(numbers.view(np.int32), range(6))
+
+
+@kernel
+def counted_bytes(array):
+    """Add up the bytes of numbers."""
+    total = 0
+    for byte in as_bytes(array):
+        total += byte
+    return total, as_bytes(array).size
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_bytes_in_the_memory_of_numbers(dtype):
+    numbers = np.arange(5).astype(dtype)
+    assert counted_bytes(numbers) == (numbers.view(np.uint8).sum(), numbers.nbytes)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,6 @@
-"""Small dense costs on the CPU, one or many, each in one compiled call."""
+"""Small dense costs on the CPU, one or many, each in one compiled call.
+
+`batch` divides problems among threads, and `with_duals` solves a range of them by the paths of
+`search`. `proof` tells what their duals prove; `sparse.small` uses it, too. `pairs_only` and
+`scipy_order` find pairs without duals.
+"""

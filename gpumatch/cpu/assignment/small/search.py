@@ -135,8 +135,8 @@ def match_rows(
     """Match the rows at least cost; return how many have no path.
 
     ``reduces`` is True if all rows and columns must be matched and `price_columns` came before. If
-    ``gives_up`` is True, the first row without a path ends the call. ``ahead`` is None, or an array
-    to bring into the caches meanwhile and an array with the place to begin from.
+    ``gives_up`` is True, the first row without a path ends the call. ``ahead`` is None, or memory
+    to bring into the caches meanwhile, as bytes, and an array with the place to begin from.
     """
     nrows, width = found.shape[1], table.shape[1]
     for row in range(nrows):
@@ -332,10 +332,9 @@ def _fetch_some(ahead):
     """Bring the next lines into the caches, without waiting for them."""
     costs, place = ahead
     if place[0] < costs.size:
-        step = LINE // costs.itemsize
         for k in range(FETCHED):
-            prefetch_far(costs, place[0] + k * step)
-        place[0] += FETCHED * step
+            prefetch_far(costs, place[0] + k * LINE)
+        place[0] += FETCHED * LINE
 
 
 @inlined

@@ -46,7 +46,7 @@ from gpumatch.cpu.assignment.search.state import (
     STUCK,
     WAITING,
 )
-from gpumatch.cpu.assignment.small.batch import add_up
+from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.numba_tools.compiled import kernel

@@ -13,6 +13,7 @@ import gpumatch as gm
 from gpumatch.costs import CostBatch
 from gpumatch.cpu.assignment.small import batch as small_batch
 from gpumatch.cpu.assignment.small import search as small_search
+from gpumatch.cpu.assignment.small import with_duals
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -152,11 +153,11 @@ def test_the_caller_stops_when_another_thread_fails(monkeypatch):
 def test_there_is_memory_for_a_problem_and_its_second_one(sides):
     """What `solve_range` needs: of as many pairs as can be, a part is solved again."""
     short, longest = sides
-    width, again = small_batch.width_for(longest), small_batch.width_for(short)
-    of_vectors = (small_batch.VECTORS + small_batch.LINKS) * width + 2 * short
-    tables, lists = short * (width + again), short + longest + small_batch.PAD
+    width, again = with_duals.width_for(longest), with_duals.width_for(short)
+    of_vectors = (with_duals.VECTORS + with_duals.LINKS) * width + 2 * short
+    tables, lists = short * (width + again), short + longest + with_duals.PAD
     kept = small_batch._Kept()
-    room = kept.scratch_of(small_batch._size(*sides))
+    room = kept.scratch_of(with_duals.scratch_size(*sides))
     assert room.dtype == np.float64
     assert room.size >= tables + of_vectors + lists
     assert kept.scratch_of(1) is room
@@ -164,24 +165,23 @@ def test_there_is_memory_for_a_problem_and_its_second_one(sides):
 
 def test_the_costs_of_the_next_problem_of_a_range_are_brought_near():
     """Those of enough costs, from where the range begins; and nothing beyond the range."""
-    large = small_batch.AHEAD // 64
+    large = with_duals.AHEAD // 64
     places = np.array([[0, 70, 5, 64], [350, 70, large, 64], [350 + 70 * large, 64, 9, 64]])
-    assert small_batch._costs_of(places, 0, 1, 3) == (350, 70 * large)
-    assert small_batch._costs_of(places, 1, 1, 3) == (0, 70 * large)
-    assert small_batch._costs_of(places, 0, 2, 3) == (350 + 70 * large, 0)
-    assert small_batch._costs_of(places, 0, 1, 1) == (0, 0)
-    assert small_batch._costs_of(places, 0, 3, 3) == (0, 0)
+    assert with_duals._costs_of(places, 0, 1, 3) == (350, 70 * large)
+    assert with_duals._costs_of(places, 1, 1, 3) == (0, 70 * large)
+    assert with_duals._costs_of(places, 0, 2, 3) == (350 + 70 * large, 0)
+    assert with_duals._costs_of(places, 0, 1, 1) == (0, 0)
+    assert with_duals._costs_of(places, 0, 3, 3) == (0, 0)
 
 
-@pytest.mark.parametrize(("dtype", "line"), [(np.float32, 16), (np.float64, 8)])
-def test_a_search_brings_costs_near_line_by_line(dtype, line):
+def test_a_search_brings_costs_near_line_by_line():
     costs = np.random.default_rng(21).random((40, 40))
-    width = small_batch.width_for(40)
+    width = with_duals.width_for(40)
     table = np.full((40, width), np.inf)
     table[:, :40] = costs
-    vectors = np.empty((small_batch.VECTORS, width))
-    links, found = np.empty((small_batch.LINKS, width), np.int32), np.empty((2, 40), np.int64)
-    place, ahead = np.zeros(1, np.int64), np.zeros(100_000, dtype)
+    vectors = np.empty((with_duals.VECTORS, width))
+    links, found = np.empty((with_duals.LINKS, width), np.int32), np.empty((2, 40), np.int64)
+    place, ahead = np.zeros(1, np.int64), np.zeros(100_000, np.uint8)
 
     def match():
         small_search.price_columns(table, vectors, links, np.inf)
@@ -192,11 +192,11 @@ def test_a_search_brings_costs_near_line_by_line(dtype, line):
 
     assert match() == 0
     assert (
-        costs[range(40), found[small_batch.COL]].sum() == costs[linear_sum_assignment(costs)].sum()
+        costs[range(40), found[with_duals.COL]].sum() == costs[linear_sum_assignment(costs)].sum()
     )
-    lines = place[0] // line
+    lines = place[0] // small_batch.LINE
     assert lines % small_search.FETCHED == 0
     assert 10 <= lines // small_search.FETCHED <= 40 * 40  # rows that were scanned
     place[0] = 99_990
     match()
-    assert 100_000 <= place[0] < 100_000 + line * small_search.FETCHED
+    assert 100_000 <= place[0] < 100_000 + small_batch.LINE * small_search.FETCHED
