@@ -13,7 +13,7 @@ import numpy as np
 from gpumatch.contracts import Rounding
 from gpumatch.costs.base import Costs
 from gpumatch.costs.points import PointCosts
-from gpumatch.numeric.arrays import as_array
+from gpumatch.numeric.arrays import as_array, for_kernels
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
 
@@ -33,7 +33,7 @@ def native(values: np.ndarray) -> np.ndarray | None:
 
     Integers of 64 bits are rounded, but not below 2**53.
     """
-    return np.ascontiguousarray(values, _FLOAT64) if values.dtype in _READ else None
+    return for_kernels(np.ascontiguousarray(values, _FLOAT64)) if values.dtype in _READ else None
 
 
 def _is_on_device(part: Any) -> bool:
@@ -281,7 +281,7 @@ class CostBatch(Sequence[Any]):
             entries = int(self.sizes[first:last].prod(axis=1).sum())
             return np.concatenate(self._list[first:last], axis=None, out=room(entries))
         if self._can_read(part):
-            return part.reshape(-1)
+            return for_kernels(part.reshape(-1))
         values = room(part.size)
         values.reshape(part.shape)[...] = part
         return values

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.numeric.arrays import for_kernels
 
 __all__ = ["copy_offsets", "int32_of"]
 
@@ -18,11 +19,11 @@ _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def int32_of(array: Any) -> np.ndarray | None:
-    """A contiguous vector of int32 with the same integers; None if there is none at once."""
+    """Return a contiguous vector of int32 with the same integers; None if there is none at once."""
     if type(array) is not np.ndarray or array.ndim != 1:
         return None
     if array.dtype == _INT32:
-        return array if array.flags.c_contiguous else array.copy()
+        return for_kernels(array) if array.flags.c_contiguous else array.copy()
     if array.dtype == _INT64 and (array.size == 0 or int(array.view(np.uint64).max()) < 2**31):
         return array.astype(np.int32)
     return None

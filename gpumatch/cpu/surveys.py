@@ -7,6 +7,7 @@ import numpy as np
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.views import view
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import for_kernels
 
 __all__ = ["are_canonical", "canonical_size"]
 
@@ -31,6 +32,7 @@ def canonical_size(
     size = int(indptr[-1])
     if size > indices.size or (indptr[1:] < indptr[:-1]).any():
         return None
+    indptr, indices = for_kernels(indptr), for_kernels(indices)
     count = -(-nrows // BLOCK)
     are_right = np.zeros(count, bool)
 

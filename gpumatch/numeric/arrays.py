@@ -142,12 +142,30 @@ def array_of(xp: Any, values: Any) -> Any:
 
 
 def exactly(array: Any, dtype: Any) -> Any:
-    """The array as a contiguous, writeable array of `dtype`: the array itself if it is one."""
+    """The array as a contiguous array of `dtype` for kernels: the array itself if it is one."""
     if isinstance(array, np.ndarray):
         flags = array.flags
-        is_so = flags.c_contiguous and flags.aligned and flags.writeable and array.dtype == dtype
-        return array if is_so else np.array(array, dtype, order="C")
+        is_so = flags.c_contiguous and flags.aligned and array.dtype == dtype
+        return for_kernels(array) if is_so else np.array(array, dtype, order="C")
     return array_module(array).ascontiguousarray(array, dtype=dtype)
+
+
+def for_kernels(array: np.ndarray) -> np.ndarray:
+    """The array itself, or a writeable view of a read-only one.
+
+    Numba would compile each kernel once more for read-only arrays. Kernels do not write to a
+    caller's arrays.
+    """
+    return array if array.flags.writeable else np.asarray(_Writeable(array))
+
+
+class _Writeable:
+    """The memory of an array as one that may be written to. It keeps the array."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        facts = array.__array_interface__
+        self.__array_interface__ = {**facts, "data": (facts["data"][0], False)}
 
 
 def any_true(marks: Any) -> bool:

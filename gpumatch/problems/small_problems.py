@@ -19,7 +19,7 @@ from gpumatch.batch_contracts import (
 from gpumatch.costs import DenseCosts, native
 from gpumatch.dispatch.registry import ONE_OF_A_BATCH, SMALL_SPARSE, load
 from gpumatch.interop.sparse import labels_of
-from gpumatch.numeric.arrays import has_length
+from gpumatch.numeric.arrays import for_kernels, has_length
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, checked_limit, wish_for
 from gpumatch.results.assignment import Assignment
@@ -60,7 +60,7 @@ def assign_small(
         return None
     is_integer = values.dtype.kind != "f"
     is_taken = values.dtype == _INT64 and values.flags.c_contiguous
-    costs = values if is_taken else native(values)
+    costs = for_kernels(values) if is_taken else native(values)
     if costs is None:
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)

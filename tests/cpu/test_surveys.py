@@ -63,8 +63,11 @@ def test_other_arrays_are_not_looked_at():
 
 def test_read_only_arrays_are_looked_at():
     indptr, indices = np.array([0, 1, 2]), np.array([0, 1], np.int32)
+    assert surveys.canonical_size(indptr, indices, (2, 2), 1) == 2
+    before = len(surveys.are_canonical.signatures)
     indptr.flags.writeable = indices.flags.writeable = False
     assert surveys.canonical_size(indptr, indices, (2, 2), 1) == 2
+    assert len(surveys.are_canonical.signatures) == before
 
 
 def test_graphs_are_what_they_were():

@@ -53,6 +53,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_integers, view
 from gpumatch.cpu.own_csr import copy_offsets, int32_of
+from gpumatch.numeric.arrays import for_kernels
 
 __all__ = ["MOST", "SmallSparse", "solve"]
 
@@ -139,7 +140,7 @@ def solve(
     if not is_small or indptr.size != major + 1:
         return None
     is_integer = data.dtype.kind != "f"
-    weights = np.ascontiguousarray(data, np.float64)
+    weights = for_kernels(np.ascontiguousarray(data, np.float64))
     mates, numbers = np.empty(nrows + ncols, np.int32), np.empty(2 * nrows + ncols)
     ends, spots = np.zeros(ENDS), np.zeros((2, SPOTS), np.int64)
     wholes, reals = _sizes(major, minor, indices.size)
