@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -154,3 +155,26 @@ def tight_pairs(matrix):
     if matrix.shape[0] == matrix.shape[1]:
         reduced = reduced - reduced.min(axis=0)
     return reduced == 0
+
+
+def check_rows_without_a_path(solve):
+    """They end the run, and stay unmatched."""
+    matrix = np.full((6, 6), math.inf)
+    matrix[:, :2] = np.arange(12.0).reshape(6, 2)
+    matrix[0] = 5.0
+    solved = solve(matrix)
+    assert solved.ended
+    solved.check_matching()
+    assert (solved.row_to_col < 0).any()
+    solved = solve(np.full((3, 5), math.inf))
+    assert solved.ended
+    assert not solved.rows.size
+
+
+def check_a_limit_where_no_column_is_left(solve):
+    """Rows take it."""
+    matrix = np.full((5, 5), math.inf)
+    matrix[:, 1] = [4.0, 2.0, 9.0, 3.0, 2.5]
+    solved = solve(matrix, limit=6)
+    solved.check_optimal()
+    assert solved.row_to_col.tolist() == [-1, 1, -1, -1, -1]

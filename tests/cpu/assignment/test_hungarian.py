@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from functools import partial
@@ -29,7 +30,15 @@ from tests.assignment_cases import (
     lapx_cost_eps,
     or_library,
 )
-from tests.cpu.assignment.solved import Solved, Trace, optimum, rounding, tight_pairs
+from tests.cpu.assignment.solved import (
+    Solved,
+    Trace,
+    check_a_limit_where_no_column_is_left,
+    check_rows_without_a_path,
+    optimum,
+    rounding,
+    tight_pairs,
+)
 from tests.cpu.matching.cases import FreeRun
 from tests.pairwise import pairwise
 
@@ -191,25 +200,12 @@ def test_a_column_that_no_row_may_have_does_no_harm(run):
 
 @EVERY_RUN
 def test_rows_without_a_path_end_it(run):
-    matrix = np.full((6, 6), math.inf)
-    matrix[:, :2] = np.arange(12.0).reshape(6, 2)
-    matrix[0] = 5.0
-    solved = Solved(run, matrix)
-    assert solved.ended
-    solved.check_matching()
-    assert (solved.row_to_col < 0).any()
-    solved = Solved(run, np.full((3, 5), math.inf))
-    assert solved.ended
-    assert not solved.rows.size
+    check_rows_without_a_path(functools.partial(Solved, run))
 
 
 @EVERY_RUN
 def test_a_limit_is_taken_where_no_column_is_left(run):
-    matrix = np.full((5, 5), math.inf)
-    matrix[:, 1] = [4.0, 2.0, 9.0, 3.0, 2.5]
-    solved = Solved(run, matrix, limit=6)
-    solved.check_optimal()
-    assert solved.row_to_col.tolist() == [-1, 1, -1, -1, -1]
+    check_a_limit_where_no_column_is_left(functools.partial(Solved, run))
 
 
 # -- real instances --------------------------------------------------------------------------------

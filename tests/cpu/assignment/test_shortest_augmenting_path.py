@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -23,7 +24,11 @@ from gpumatch.cpu.numba_tools.workers import Workers
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
 from tests.cpu.assignment.solved import Trace as Stopping
-from tests.cpu.assignment.solved import optimum
+from tests.cpu.assignment.solved import (
+    check_a_limit_where_no_column_is_left,
+    check_rows_without_a_path,
+    optimum,
+)
 from tests.cpu.matching.cases import FreeRun, StopAt
 
 KINDS = ["dense", "sparse"]
@@ -192,26 +197,13 @@ def test_an_optimal_start_is_kept(kind):
 
 
 @EVERY_KIND
-def test_rows_without_a_path_stay_free(kind):
-    matrix = np.full((6, 6), math.inf)
-    matrix[:, :2] = np.arange(12.0).reshape(6, 2)
-    matrix[0] = 5.0
-    solved = Solved(kind, matrix)
-    assert solved.ended
-    solved.check_matching()
-    assert (solved.row_to_col < 0).any()
-    solved = Solved(kind, np.full((3, 5), math.inf))
-    assert solved.ended
-    assert not solved.rows.size
+def test_rows_without_a_path_stay_unmatched(kind):
+    check_rows_without_a_path(functools.partial(Solved, kind))
 
 
 @EVERY_KIND
 def test_a_limit_is_taken_where_no_column_is_left(kind):
-    matrix = np.full((5, 5), math.inf)
-    matrix[:, 1] = [4.0, 2.0, 9.0, 3.0, 2.5]
-    solved = Solved(kind, matrix, limit=6)
-    solved.check_optimal()
-    assert solved.row_to_col.tolist() == [-1, 1, -1, -1, -1]
+    check_a_limit_where_no_column_is_left(functools.partial(Solved, kind))
 
 
 @pytest.mark.parametrize("n", [2, 65, 200])
