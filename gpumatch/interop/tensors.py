@@ -71,7 +71,9 @@ def source_of(tensor: Any) -> Any:
         offsets, rows, values = map(_array, parts)
         return (*_in_rows(rows, _columns_of(offsets, rows.size, shape[1]), values, shape[0]), shape)
     if tensor.sparse_dim() != 2:
-        raise TypeError("a sparse tensor must have two sparse dimensions, and no dense one")
+        raise TypeError(
+            f"both dimensions of a sparse tensor must be sparse; {tensor.dense_dim()} is dense"
+        )
     rows, cols = _array(tensor._indices())
     return (*_in_rows(rows, cols, _array(tensor._values()), shape[0]), shape)
 
