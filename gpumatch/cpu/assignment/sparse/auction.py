@@ -1,6 +1,6 @@
 """The auction of the sparse engine: phases of bids whose epsilon falls, and the repair after them.
 
-Rows bid one after the other (`bidding`), each thread for the rows of its own queue. If all rows and
+Rows bid one after the other (`bidders`), each thread for the rows of its own queue. If all rows and
 columns must be matched, unmatched columns bid in turns with the rows once few rows are unmatched.
 They need the transposed entries, which one thread finds while another one lets rows bid.
 
@@ -18,19 +18,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT, Queue
-from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
+from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
 from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
-from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
+from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
-from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["Auction"]
 
@@ -64,8 +62,8 @@ class Auction:
         That of the phases now held.
     finest : float
         The last epsilon, if few pairs are slack.
-    transposed : tuple or None
-        The entries in CSR by columns, once columns have bid.
+    bidders : Bidders
+        The rows and columns that bid, with the duals of rows and the marks of slack pairs.
     before : numpy.ndarray or None
         The prices from which strict searches of the phase would begin.
     is_infeasible : bool
@@ -80,8 +78,6 @@ class Auction:
         True if floats differ by so little that exact paths from one row at a time must serve them.
     is_low : bool
         True once prices were so low, for this or another reason, that a phase ended.
-    row_dual : numpy.ndarray
-        What each row pays for its column, or would have paid when it bid last.
     """
 
     def __init__(
@@ -93,23 +89,17 @@ class Auction:
         control: Control,
         beat: Callable[[], None],
     ) -> None:
-        self.paths, self.workers, self.nnz = paths, paths.workers, paths.costs.nnz
+        self.paths, self.nnz = paths, paths.costs.nnz
         self.spread, self.floor, self.tuning = spread, floor, tuning
         self.control, self.beat = control, beat
         self.nrows, self.number = paths.row_to_col.size, paths.price.dtype.type
         self.is_integer = paths.price.dtype.kind == "i"
-        self.rounding = 0.0 if self.is_integer else tuning.rounding
-        self.budget = min(tuning.budget, tuning.trusted // 4 * (self.nnz + self.nrows))
+        self.bidders = Bidders(paths, spread, floor, tuning, beat)
         self.epsilon = Epsilon(0.0, 0.0, 1, tuning)
-        self.reach = paths.far // 4 if self.is_integer else paths.far
         self.finest = max(float(spread) * tuning.finest, 1.0 if self.is_integer else 0.0)
-        self.transposed: Any = None
-        self.row_dual = kept_empty(self.nrows, self.number)
-        self.is_slack = np.zeros(self.nrows, bool)
         self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
         self.is_doubtful, self.is_too_fine = paths.all_match, False
         self.before: np.ndarray | None = None
-        self.is_slack_col = np.zeros(paths.price.size, bool)
 
     def hold(self) -> None:
         """Hold phases of falling epsilon, until hardly any row must bid in the next one.
@@ -127,7 +117,7 @@ class Auction:
         """
         paths = self.paths
         if paths.all_match:
-            self._price_rows()
+            self.bidders.price_rows()
         paths.row_dual = None
         self.epsilon = self._first_epsilon()
         self.is_too_fine = self.epsilon.now < LEAST
@@ -135,7 +125,7 @@ class Auction:
             self.epsilon = Epsilon(0.0, 0.0, 1, self.tuning)  # it cannot fall
             return
         if not self.is_integer:
-            self.reach = self.number(self.epsilon.now * self.tuning.reach)
+            self.bidders.reach = self.number(self.epsilon.now * self.tuning.reach)
         quantum = quantum_of(paths.entries[2], self.tuning) if paths.all_match else None
         self._hold_phases(paths.start_with_unmatched_rows(), self.tuning.fewest, quantum)
 
@@ -156,15 +146,13 @@ class Auction:
         self._go_on_from_tight_pairs()
         self.has_reverse = True
         self.epsilon.begin_again()
-        self._raise_columns(self.number(self.epsilon.now))
+        self.bidders.raise_columns(self.number(self.epsilon.now), self._most)
         if self.epsilon.fall(self.finest, is_calm=False):
-            self._hold_phases(self._part_slack_pairs(self.epsilon.now), self.tuning.few)
+            self._hold_phases(self.bidders.part_slack_pairs(self.epsilon.now), self.tuning.few)
 
     def _go_on_from_tight_pairs(self) -> None:
         """Take note that all pairs are tight, whatever has been before."""
-        self._price_rows()
-        for is_slack in (self.is_slack, self.is_slack_col):
-            is_slack.fill(False)
+        self.bidders.mark_none()
         self.is_after_war = self.is_doubtful = False
         if not self.paths.all_match:
             self.epsilon.patience = self.tuning.longest
@@ -199,7 +187,7 @@ class Auction:
                     break
                 start = ()
                 if is_slow:
-                    bidders = self._unmatched()[0].astype(np.int32)
+                    bidders = self.bidders.unmatched[0].astype(np.int32)
                     continue
             if outcome == SPENT and bidders.size > few:
                 if not (epsilon.rise() or paths.all_match):
@@ -212,13 +200,13 @@ class Auction:
             if quantum and epsilon.now <= quantum * tuning.tied:
                 round_down(paths.price, quantum)
                 break
-            before, slack = slack, self._count_slack_pairs()
+            before, slack = slack, self.bidders.count_slack_pairs()
             is_loose = tuning.loose * self.nrows < slack < before / 2  # else they are tied
             is_calm = max(began, slack) <= tuning.calm * self.nrows
             if not epsilon.fall(self._least_epsilon() if is_loose else self.finest, is_calm):
                 break
             few = min(2 * few, tuning.few)
-            bidders = np.concatenate([bidders, self._part_slack_pairs(epsilon.now)])
+            bidders = np.concatenate([bidders, self.bidders.part_slack_pairs(epsilon.now)])
 
     @property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -229,24 +217,23 @@ class Auction:
         """Search from the prices and tight pairs of the start; False if searches find few paths."""
         for array, before in zip(self._pairs, start):
             array[:] = before
-        self._price_rows()
-        search = JointSearch(self.paths, self.row_dual, self.is_slack, is_exact=True)
-        free, found = self.paths.start_with_unmatched_rows(), self.nrows
-        rows = free.size
+        self.bidders.price_rows()
+        search = self._joint_search(is_exact=True)
+        unmatched, found = self.paths.start_with_unmatched_rows(), self.nrows
+        rows = unmatched.size
         while rows > self.tuning.few_paths and found >= self.tuning.slow * rows:
             found = search.round(quantum, self.beat)
             if not found:
                 self.is_infeasible = True
                 break
             rows -= found
-        self.is_slack.fill(False)
-        self.paths.record("search", free, self.paths.matched, self.control)
+        self.bidders.is_slack.fill(False)
+        self.paths.record("search", unmatched, self.paths.matched, self.control)
         return rows <= self.tuning.few_paths or self.is_infeasible
 
     def repair(self) -> None:
         """Part all pairs that are not tight, whatever is marked."""
-        self.is_slack.fill(True)
-        self._part_rows(0)
+        self.bidders.part_all(0)
 
     def bid(
         self, waiting: np.ndarray, epsilon: Any, many: int, budget: int
@@ -255,15 +242,8 @@ class Auction:
 
         Returns the rows that are unmatched, and DONE, SPENT if it is a price war, or LOW.
         """
-        tuning = self.tuning
-        threads = max(1, min(self.workers.threads, waiting.size // tuning.each))
-        queues = [Queue(share) for share in np.array_split(waiting, threads)]
-        shrunk = 0 if threads == 1 else waiting.size // (tuning.shrink * threads)
-        budget = min(budget // threads + 1, self.budget)
-        hold = partial(self._hold, queues, epsilon, max(many // threads, shrunk), budget)
-        is_peaceful = self.workers.run(hold, threads)
-        waiting = np.concatenate([queue.waiting for queue in queues])
-        return waiting, self._outcome(is_peaceful, *queues)
+        waiting, is_peaceful = self.bidders.bid(waiting, epsilon, many, budget)
+        return waiting, self._outcome(is_peaceful)
 
     # -- phases ------------------------------------------------------------------------------------
 
@@ -283,13 +263,9 @@ class Auction:
         )
 
     def _count_paths(self, bidders: np.ndarray) -> int:
-        """How many paths would serve all rows now. Each reads all entries once, at most."""
-        of_columns = self.is_slack_col & (self.paths.col_to_row >= 0)
-        return bidders.size + self._count_slack_pairs() + int(np.count_nonzero(of_columns))
-
-    def _count_slack_pairs(self) -> int:
-        """How many pairs may not be tight: the repair would part them."""
-        return int(np.count_nonzero(self.is_slack & (self.paths.row_to_col >= 0)))
+        """Return how many paths would serve all rows now. Each reads all entries once, at most."""
+        of_columns = self.bidders.is_slack_col & (self.paths.col_to_row >= 0)
+        return bidders.size + self.bidders.count_slack_pairs() + int(np.count_nonzero(of_columns))
 
     def _hold_phase(self, bidders: np.ndarray, epsilon: Any, few: int) -> tuple[int, np.ndarray]:
         """Let rows, and unmatched columns, bid until few rows wait.
@@ -298,26 +274,27 @@ class Auction:
         has chosen to stay unmatched does not wait: prices of columns fall, so it will stay so.
         """
         paths = self.paths
-        free, many, outcome = paths.start_with_unmatched_rows(), few, DONE
+        unmatched, many, outcome = paths.start_with_unmatched_rows(), few, DONE
         self.before = None if self.epsilon.can_rise else paths.price.copy()
         if paths.all_match:
             many = max(few, int(self.tuning.tail * self.nrows))
-            if self.transposed is None:
-                bidders, outcome = self._bid_while_transposing(bidders, epsilon, many)
+            if self.bidders.transposed is None:
+                bidders, is_peaceful = self.bidders.bid_while_transposing(bidders, epsilon, many)
+                outcome = self._outcome(is_peaceful)
             elif self.is_after_war and self.epsilon.can_rise:
                 outcome = self._search_after_war(epsilon, few)
-                bidders = self._unmatched()[0].astype(np.int32)
+                bidders = self.bidders.unmatched[0].astype(np.int32)
         if outcome == DONE:
             bidders, outcome = self._let_rows_bid(bidders, epsilon, many)
         is_war = outcome == SPENT and self.epsilon.can_rise
         if paths.all_match and outcome != LOW and not is_war:
             outcome = self._serve_last(epsilon, few)
         if paths.all_match:
-            bidders = self._unmatched()[0].astype(np.int32)
+            bidders = self.bidders.unmatched[0].astype(np.int32)
         elif self.has_reverse and outcome != LOW:
-            self._raise_columns(epsilon)
+            self.bidders.raise_columns(epsilon, self._most)
             bidders = bidders[paths.row_to_col[bidders] < 0]
-        paths.record("auction", free, paths.matched, self.control)
+        paths.record("auction", unmatched, paths.matched, self.control)
         return outcome, bidders
 
     def _let_rows_bid(self, bidders: np.ndarray, epsilon: Any, many: int) -> tuple[np.ndarray, int]:
@@ -327,7 +304,7 @@ class Auction:
         """
         tuning, patience = self.tuning, self.epsilon.patience
         start = int(self.paths.spot[SCANS]) if self.is_after_war else 0
-        budget = self.budget // 2 if self.is_doubtful else self.budget
+        budget = self.bidders.budget // 2 if self.is_doubtful else self.bidders.budget
         early = tuning.early_tail * self.nrows if self.is_doubtful else 0
         progress, outcome = [(0.0, bidders.size)], DONE
         while bidders.size > many and outcome == DONE:
@@ -373,41 +350,14 @@ class Auction:
         is_known = progress[-1][0] < tuning.trusted and len(rates) > 1
         return is_known and rates[0] >= max(tuning.steady * rates[1], tuning.little)
 
-    def _bid_while_transposing(
-        self, waiting: np.ndarray, epsilon: Any, many: int
-    ) -> tuple[np.ndarray, int]:
-        """Transpose the entries, while a second thread, if there is one, lets rows bid.
-
-        Both take about as long for an entry.
-        """
-        queue, budget = Queue(waiting), min(self.nnz, self.tuning.turning)
-
-        def work(worker: int) -> bool:
-            if worker > 0:
-                return self._hold([queue], epsilon, many, budget, 0)
-            self.transposed = transpose(self.paths.entries, self.paths.price.size)
-            return True
-
-        is_peaceful = self.workers.run(work, 2)
-        return queue.waiting, self._outcome(is_peaceful, queue)
-
     def _bid_in_turns(self, epsilon: Any, few: int) -> int:
         """Let rows and columns bid in turns until few are unmatched, or a search is better."""
-        free, outcome = self._unmatched(), DONE
+        outcome = DONE
         most = int(self.paths.spot[SCANS]) + self.tuning.turns * self.nnz
-        while free[0].size > few and outcome == DONE:
-            threads = max(1, min(self.workers.threads, free[0].size // self.tuning.each))
-            rows, cols = (
-                [Queue(share) for share in np.array_split(side, threads)] for side in free
-            )
-            left, budget = np.array([free[0].size]), self.budget + 1
-            if threads > 1:  # each side of each thread has its share, and few end before it
-                rest = most + self.nnz - int(self.paths.spot[SCANS])
-                budget = min(self.budget, rest // 2) // threads + 1
-            alternate = partial(self._alternate, rows, cols, left, epsilon, few, budget)
-            is_peaceful = self.workers.run(alternate, threads)
-            outcome = self._outcome(is_peaceful, *rows, *cols)
-            free = self._unmatched()
+        unmatched = self.bidders.unmatched
+        while unmatched[0].size > few and outcome == DONE:
+            outcome = self._outcome(self.bidders.bid_in_turns(unmatched, epsilon, few, most))
+            unmatched = self.bidders.unmatched
             if outcome == DONE and int(self.paths.spot[SCANS]) > most:
                 outcome = SPENT
         return outcome
@@ -418,7 +368,7 @@ class Auction:
         SPENT if few of them have disjoint paths, so that a coarser epsilon is better; LOW if no
         full assignment exists.
         """
-        search, poor = JointSearch(self.paths, self.row_dual, self.is_slack), 0
+        search, poor = self._joint_search(), 0
         outcome = self._bid_in_turns(epsilon, few)
         while outcome == SPENT and not (self.epsilon.can_rise and poor >= self.tuning.poor):
             outcome = self._search_jointly(search, epsilon, few)
@@ -433,11 +383,11 @@ class Auction:
         A search moves the prices around all of them as far as bids of epsilon each do not get. The
         first one may reach all unmatched columns from a few rows near them, and moves others less.
         """
-        search, outcome = JointSearch(self.paths, self.row_dual, self.is_slack), DONE
+        search, outcome = self._joint_search(), DONE
         for _ in range(self.tuning.searches):
-            if outcome == DONE and self._unmatched()[0].size > few:
+            if outcome == DONE and self.bidders.unmatched[0].size > few:
                 outcome = self._search_once(search, epsilon)
-        self._part_rows(self.paths.far)  # marks only
+        self.bidders.part_rows(self.paths.far)  # marks only
         return outcome
 
     def _search_once(self, search: JointSearch, epsilon: Any) -> int:
@@ -453,48 +403,21 @@ class Auction:
         of strict searches, if a coarser epsilon may follow.
         """
         paths = self.paths
-        found = rows = self._unmatched()[0].size
+        found = rows = self.bidders.unmatched[0].size
         while rows > few and (found >= MANY * rows or search.strict):
             if search.strict and self.epsilon.can_rise:
                 return SPENT
             if search.strict and self.before is not None:
                 paths.price[:] = self.before
                 self.before = None
-                self.is_slack.fill(True)
-                self._part_rows(epsilon)
+                self.bidders.part_all(epsilon)
             before = rows
             if self._search_once(search, epsilon) == LOW:
                 return LOW
-            rows = self._unmatched()[0].size
+            rows = self.bidders.unmatched[0].size
             found = before - rows
-        self._part_rows(paths.far)  # marks only
+        self.bidders.part_rows(paths.far)  # marks only
         return DONE
-
-    def _raise_columns(self, epsilon: Any) -> None:
-        """Let unmatched columns whose price is below 0 bid, until it is 0 or they have a row.
-
-        This is the reverse auction of Bertsekas and Castañon: an unmatched column must have the
-        price 0, but bids of rows lowered it before its row left.
-        """
-        paths = self.paths
-        cols = np.flatnonzero((paths.col_to_row < 0) & (paths.price < 0)).astype(np.int32)
-        if not cols.size:
-            return
-        if self.transposed is None:
-            self.transposed = transpose(paths.entries, paths.price.size)
-        self._part_rows(paths.far)  # finds duals only
-        queue, outcome = Queue(cols), SPENT
-        while outcome == SPENT and int(paths.spot[SCANS]) <= self.epsilon.patience * self.nnz:
-            outcome = bidding.hold(
-                self.transposed,  # IN
-                self._sides()[1], queue.ring,  # OUT
-                epsilon, self.spread, self.reach, self.number(0), True,  # IN
-                paths.far, paths.low, 0, self.budget,  # IN
-            )  # fmt: skip
-            self._outcome(True, queue)
-        is_done = paths.col_to_row < 0
-        is_done[queue.waiting] = False
-        paths.price[is_done] = 0
 
     def _narrow_prices(self) -> np.ndarray:
         """Raise prices that are below the highest one by more than twice the range of the costs.
@@ -503,102 +426,20 @@ class Auction:
         """
         price, epsilon = self.paths.price, self.number(self.epsilon.now)
         np.maximum(price, price.max() - 2 * self.spread, out=price)
-        self.is_slack.fill(True)
-        self._part_rows(epsilon)
-        return self._unmatched()[0].astype(np.int32)
+        self.bidders.part_all(epsilon)
+        return self.bidders.unmatched[0].astype(np.int32)
 
-    def _unmatched(self) -> list[np.ndarray]:
-        """The unmatched rows and the unmatched columns."""
-        sides = self.paths.row_to_col, self.paths.col_to_row
-        return [np.flatnonzero(mates < 0) for mates in sides]
+    def _joint_search(self, *, is_exact: bool = False) -> JointSearch:
+        bidders = self.bidders
+        return JointSearch(self.paths, bidders.row_dual, bidders.is_slack, is_exact=is_exact)
 
-    def _outcome(self, is_peaceful: bool, *queues: Queue) -> int:
-        """Count what the queues have read; how the phase ends, or DONE if it may go on."""
-        spot = self.paths.spot
-        for queue in queues:
-            spot[SCANS] += queue.state[SCANS]
-            queue.state[SCANS] = 0
-        self.beat()
+    @property
+    def _most(self) -> int:
+        """Entries that a phase may read before it is a price war."""
+        return self.epsilon.patience * self.nnz
+
+    def _outcome(self, is_peaceful: bool) -> int:
+        """Return how the phase ends after bids, or DONE if it may go on."""
         if not is_peaceful:
             return LOW
-        return DONE if int(spot[SCANS]) <= self.epsilon.patience * self.nnz else SPENT
-
-    def _price_rows(self) -> None:
-        """Set what rows pay, or must: their least reduced costs, because all pairs are tight."""
-        paths = self.paths
-        if paths.row_dual is None:
-            paths.write_row_duals(self.row_dual)
-        else:
-            self.row_dual[:] = paths.row_dual
-
-    # -- calls of kernels --------------------------------------------------------------------------
-
-    def _hold(self, queues: list[Queue], epsilon: Any, few: int, budget: int, worker: int) -> bool:
-        """Let the rows of the worker's queue bid; False if a price is below the floor."""
-        paths, queue = self.paths, queues[worker]
-        row_dual = self.row_dual[: self.nrows if epsilon > 0 else 0]  # else nobody reads it
-        outcome = bidding.hold(
-            paths.entries,  # IN
-            (row_dual, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack),  # OUT
-            queue.ring,  # OUT
-            epsilon, self.spread, self.reach, paths.limit, paths.leaves,  # IN
-            paths.far, self.floor, few, budget,  # IN
-        )  # fmt: skip
-        return bool(outcome != LOW)
-
-    def _alternate(
-        self,
-        rows: list[Queue],
-        cols: list[Queue],
-        left: np.ndarray,
-        epsilon: Any,
-        few: int,
-        budget: int,
-        worker: int,
-    ) -> bool:
-        """Let the worker's rows and columns bid in turns; False if a price is below the floor."""
-        paths = self.paths
-        outcome = bidding.alternate(
-            paths.entries, self.transposed,  # IN
-            *self._sides(), rows[worker].ring, cols[worker].ring, left,  # OUT
-            epsilon, self.spread, self.reach, paths.far, self.floor, few, budget,  # IN
-        )  # fmt: skip
-        return bool(outcome != LOW)
-
-    def _sides(self) -> tuple[Any, Any]:
-        """What rows bid with, and what columns bid with: see `bidding`."""
-        paths = self.paths
-        rows = self.row_dual, paths.price, paths.row_to_col, paths.col_to_row, self.is_slack
-        cols = paths.price, self.row_dual, paths.col_to_row, paths.row_to_col, self.is_slack_col
-        return rows, cols
-
-    def _part_slack_pairs(self, epsilon: Any) -> np.ndarray:
-        """Part the pairs whose slack exceeds epsilon for a marked vertex; return their rows."""
-        was_matched = self.paths.row_to_col >= 0
-        if self.transposed is not None:
-            self._drop_slack(self.transposed, self._sides()[1], epsilon)
-        self._part_rows(epsilon)
-        return np.flatnonzero(was_matched & (self.paths.row_to_col < 0)).astype(np.int32)
-
-    def _part_rows(self, epsilon: Any) -> None:
-        """Part the pairs whose slack exceeds epsilon for a marked row."""
-        self._drop_slack(self.paths.entries, self._sides()[0], epsilon)
-
-    def _drop_slack(self, entries: Any, side: Any, epsilon: Any) -> None:
-        """Part the marked vertices of a side from mates whose slack exceeds epsilon."""
-        paths = self.paths
-        limit, leaves = paths.limit, paths.leaves
-        if entries is self.transposed:
-            limit, leaves = self.number(0), not paths.all_match
-        shares = paths.shares(0, entries[0].size - 1)
-
-        def drop(share: int) -> None:
-            bidding.drop_slack(
-                entries,  # IN
-                side,  # OUT
-                limit, leaves, paths.far, self.number(epsilon), self.rounding,  # IN
-                *shares[share],  # IN
-            )  # fmt: skip
-
-        self.workers.deal(drop, len(shares))
-        self.beat()
+        return DONE if int(self.paths.spot[SCANS]) <= self._most else SPENT

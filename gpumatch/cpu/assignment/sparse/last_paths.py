@@ -73,8 +73,8 @@ class LastPaths:
     @cached_property
     def search(self) -> JointSearch:
         """Exact joint searches."""
-        auction = self.auction
-        return JointSearch(self.paths, auction.row_dual, auction.is_slack, is_exact=True)
+        bidders = self.auction.bidders
+        return JointSearch(self.paths, bidders.row_dual, bidders.is_slack, is_exact=True)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -116,7 +116,9 @@ class LastPaths:
         If the last paths grow from both ends, these are all but the last rows.
         """
         tuning, rows = self.tuning, self.rows
-        is_large = self.nnz >= tuning.two_sided_entries and self.auction.transposed is not None
+        is_large = (
+            self.nnz >= tuning.two_sided_entries and self.auction.bidders.transposed is not None
+        )
         if self.is_stuck or (is_large and rows.size <= tuning.two_sided_all):
             return rows[:0]
         return rows[: -tuning.two_sided_rows] if is_large else rows
@@ -168,12 +170,12 @@ class LastPaths:
 
     def _serve_from_both_ends(self) -> None:
         """Augment from both ends until all rows are matched, or one has no path."""
-        paths, row_dual = self.paths, self.auction.row_dual
+        paths, row_dual = self.paths, self.auction.bidders.row_dual
         paths.start_with_unmatched_rows()
         if not self.has_duals:
             paths.write_row_duals(row_dual)
         both = TwoSidedPaths(
-            (paths.entries, self.auction.transposed), (row_dual, paths.price),
+            (paths.entries, self.auction.bidders.transposed), (row_dual, paths.price),
             self.task.solution.mates, paths.far, paths.workers,
         )  # fmt: skip
         both.serve(self.control)
@@ -195,7 +197,7 @@ class LastPaths:
         if not roots.size:
             return True
         paths.write_row_duals(row_dual)
-        entries, zero = self.auction.transposed, paths.price.dtype.type(0)
+        entries, zero = self.auction.bidders.transposed, paths.price.dtype.type(0)
         if entries is None:
             entries = transpose(paths.entries, paths.price.size)
         mates = col_to_row, solution.row_to_col

@@ -11,6 +11,7 @@ from gpumatch.cpu.assignment.search.state import DONE, SPENT
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
+from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.tuning import SHORT
@@ -237,13 +238,13 @@ def test_rows_bid_while_another_thread_transposes(monkeypatch):
     """Bids of so many entries are held beside it, by two threads only; the optimum is the same."""
     matrix = costs.make("mesh", 14, seed=3)
     budgets = []
-    hold = Auction._hold
+    hold = Bidders._hold
 
     def spy(self, queues, epsilon, few, budget, worker):
         budgets.append(budget)
         return hold(self, queues, epsilon, few, budget, worker)
 
-    monkeypatch.setattr(Auction, "_hold", spy)
+    monkeypatch.setattr(Bidders, "_hold", spy)
     optima = []
     for threads in (2, 1):
         budgets.clear()
@@ -260,13 +261,13 @@ def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
     """Each has rows and columns of its own; the optimum is that of one thread."""
     monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
     tune(monkeypatch, sparse_tuning, each=1)
-    workers, alternate = set(), Auction._alternate
+    workers, alternate = set(), Bidders._alternate
 
     def spy(self, *given):
         workers.add(given[-1])
         return alternate(self, *given)
 
-    monkeypatch.setattr(Auction, "_alternate", spy)
+    monkeypatch.setattr(Bidders, "_alternate", spy)
     for seed in range(5):
         matrix = costs.make("mesh", 10, 10 ** (1 + seed), seed=seed).astype(dtype)
         workers.clear()
