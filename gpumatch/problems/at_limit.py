@@ -57,7 +57,7 @@ def _near(costs: Costs, limit: float, mates: Mates) -> tuple[Any, Any] | None:
 
 
 def bound_in(dtype: np.dtype, limit: float) -> Any:
-    """The greatest number of a dtype that is no more than the limit; None if there is none."""
+    """Return the greatest number of a dtype that is not above the limit; None without one."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return dtype.type(min(limit // 1, info.max)) if limit >= info.min else None

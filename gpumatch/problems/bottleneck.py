@@ -91,7 +91,7 @@ def solve(costs: Costs, request: Request) -> BottleneckAssignment:
 
 
 def _backend_of(costs: Costs, request: Request, goal: Goal) -> str:
-    """The backend of the request, if its method runs there."""
+    """Return the backend of the request, if its method runs there."""
     backend = request.backend
     if request.algorithm != "paths":
         return backend
@@ -167,7 +167,7 @@ class _Thresholds:
                 step *= _STRIDE
 
     def threshold_cover(self) -> Cover:
-        """A cover of all pairs below the least threshold."""
+        """Return a cover of all pairs below the least threshold."""
         if self.below is None:
             none = self.costs.xp.arange(0)
             return none, none
@@ -201,7 +201,7 @@ class _Thresholds:
         return row_to_col, col_to_row
 
     def _largest(self) -> float:
-        """The largest cost of the best matching; inf if it has too few pairs."""
+        """Return the largest cost of the best matching; inf if it has too few pairs."""
         rows, cols = self._pairs()
         if rows.size < self.needed:
             return math.inf
@@ -250,7 +250,7 @@ class _Paths(_Thresholds):
 
 
 def _least_of(vertices: np.ndarray, weights: np.ndarray, count: int) -> Any:
-    """The greatest of all vertices' least costs: no full assignment is cheaper."""
+    """Return the greatest of all vertices' least costs: no full assignment is cheaper."""
     least = np.full(count, weights.max())
     np.minimum.at(least, vertices, weights)
     return least.max().item()
@@ -272,7 +272,7 @@ def _result(
     control: Control,
     proven: bool,
 ) -> BottleneckAssignment:
-    """The BottleneckAssignment with the caller's rows, columns, signs and kind of arrays."""
+    """Return the BottleneckAssignment with the caller's rows, columns, signs and kind of arrays."""
     covers = [thresholds.threshold_cover(), thresholds.cover] if proven else [None, None]
     mates = thresholds.mates
     if goal.transposed:

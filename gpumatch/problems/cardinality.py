@@ -75,7 +75,7 @@ class InfeasibleError(ValueError):
 
 
 def _names(nodes: list[Any]) -> str:
-    """The first nodes of a list."""
+    """Return the first nodes of a list."""
     shown = ", ".join(map(repr, nodes[:NODES_NAMED])) or "none"
     return shown + ", …" * (len(nodes) > NODES_NAMED)
 
@@ -119,7 +119,7 @@ def hall_violator(task: AssignmentTask, goal: Goal) -> tuple[Any, Any] | None:
 
 
 def violator_of(cover: tuple[Any, Any], goal: Goal) -> tuple[Any, Any]:
-    """The Hall violator and its neighbours; `cover` marks the rows and columns of a cover."""
+    """Return the Hall violator and its neighbours; `cover` marks rows and columns of a cover."""
     rows, cols = (~cover[0]).nonzero()[0], cover[1].nonzero()[0]
     return (cols, rows) if goal.transposed else (rows, cols)
 
@@ -245,7 +245,7 @@ def _part_of(whole: Solution, rows: Any, cols: Any) -> Solution:
 
 
 def empty_solution(problem: contracts.Costs) -> Solution:
-    """A solution without pairs, with duals of 0, on the problem's device."""
+    """Return a solution without pairs, with duals of 0, on the problem's device."""
     if not problem.on_device:
         return Solution.empty(problem.shape, is_integer=problem.is_integer)
     number = np.int64 if problem.is_integer else np.float64

@@ -33,7 +33,7 @@ def is_divided_exactly(number: float, power: int) -> bool:
 
 
 def divided(given: Costs, request: Request, power: int) -> tuple[Costs, Request]:
-    """The costs divided by 2**power, and the request for them."""
+    """Return the costs divided by 2**power, and the request for them."""
     limit, initial = request.cost_limit, request.initial
     if isinstance(initial, Assignment):
         initial = copy.copy(initial)
@@ -44,7 +44,7 @@ def divided(given: Costs, request: Request, power: int) -> tuple[Costs, Request]
 
 
 def multiplied(a: Assignment, given: Costs, cost_limit: float | None, power: int) -> Assignment:
-    """The result for the given costs, from that for the divided ones.
+    """Return the result for the given costs, from that for the divided ones.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def multiplied(a: Assignment, given: Costs, cost_limit: float | None, power: int
 
 
 def _times(values: Any, power: int) -> Any:
-    """The floats multiplied by 2**power; infinity where that overflows."""
+    """Return the floats multiplied by 2**power; infinity where that overflows."""
     with np.errstate(over="ignore"):
         return array_module(values).ldexp(values, power)
 

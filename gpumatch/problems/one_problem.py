@@ -21,7 +21,7 @@ __all__ = ["solve"]
 
 
 def solve(costs: Costs, request: Request) -> Assignment:
-    """The assignment for these costs. If sums of floats overflow, they are divided first.
+    """Return the assignment for these costs. If sums of floats overflow, they are divided first.
 
     So are distances of points so far or so near that their squares would overflow or lose digits.
 
@@ -56,7 +56,7 @@ def _solve_divided(costs: Costs, request: Request, power: int) -> Assignment:
 
 
 def _solve(given: Costs, request: Request, goal: Goal) -> Assignment:
-    """The assignment for costs whose sums do not overflow."""
+    """Return the assignment for costs whose sums do not overflow."""
     control = request.control
     choice = choose_assignment(request.algorithm, request.backend, request.options, given)
     with control.part("costs"):
@@ -83,7 +83,7 @@ def _solve(given: Costs, request: Request, goal: Goal) -> Assignment:
 def _task(
     problem: Costs, shape: tuple[int, int], request: Request, goal: Goal, choice: Choice
 ) -> AssignmentTask:
-    """What the algorithm gets. `shape` is that of the caller's costs."""
+    """Return what the algorithm gets. `shape` is that of the caller's costs."""
     initial, control = request.initial, request.control
     solution = cardinality.empty_solution(problem)
     if initial is not None:

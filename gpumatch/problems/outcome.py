@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
         has_ended: bool,
         rounding: Rounding = Rounding(),  # noqa: B008  # it is immutable
     ) -> Outcome:
-        """The outcome of a task, whose costs may be rounded so far.
+        """Return the outcome of a task, whose costs may be rounded so far.
 
         `has_ended` is True if an exact algorithm has ended by itself. A run may have been stopped
         with a proven solution. Then pairs that cost the limit are joined first.
@@ -96,7 +96,7 @@ def _bound_by(
     has_ended: bool,
     rounding: Rounding,
 ) -> tuple[Any, Proof]:
-    """The duals of the rows less the limit, and the proof of pairs with these costs."""
+    """Return the duals of the rows less the limit, and the proof of pairs with these costs."""
     problem, solution = task.costs, task.solution
     base = 0 if goal.limit is None else goal.limit
     below = _row_dual_below(solution, goal.limit)
@@ -138,7 +138,7 @@ def _check_duals(costs: Any, terms: list[Any], size: int, task: AssignmentTask, 
 
 
 def _row_dual_below(solution: Solution, limit: float | None) -> Any:
-    """The duals of the rows less the limit; of floats, rounded down."""
+    """Return the duals of the rows less the limit; of floats, rounded down."""
     row_dual = solution.row_dual
     if not limit:
         return row_dual
@@ -167,7 +167,7 @@ def _raise_unmatched_rows(task: AssignmentTask, goal: Goal) -> bool:
 def assigned(
     given: Costs, goal: Goal, task: AssignmentTask, outcome: Outcome, stats: dict[str, Any]
 ) -> Assignment:
-    """The Assignment with the caller's rows, columns, signs and kind of arrays."""
+    """Return the Assignment with the caller's rows, columns, signs and kind of arrays."""
     problem, solution = task.costs, task.solution
     costs, terms, (gap, proven, _), row_dual = outcome
     if goal.limit is not None:

@@ -113,7 +113,7 @@ class Request(NamedTuple):
         threads: int | None = None,
         **arguments: Any,
     ) -> Request:
-        """The request of a caller.
+        """Return the request of a caller.
 
         Raises
         ------
@@ -172,13 +172,13 @@ class Request(NamedTuple):
         return has_length(self.cost_limit) and not isinstance(self.cost_limit, str)
 
     def goal(self, costs: Costs) -> Goal:
-        """What to reach for these costs. The limit must be one number."""
+        """Return what to reach for these costs. The limit must be one number."""
         return Goal.of(self.maximize, self.cardinality, self.cost_limit, costs)
 
     # -- how to read the costs ---------------------------------------------------------------------
 
     def batch_of(self, source: Any) -> CostBatch | None:
-        """The problems of a batch; None if the source is one problem.
+        """Return the problems of a batch; None if the source is one problem.
 
         Raises
         ------
@@ -191,14 +191,14 @@ class Request(NamedTuple):
         return source if isinstance(source, CostBatch) else CostBatch(source, self.sizes)
 
     def costs_of(self, source: Any) -> Costs:
-        """The costs of one problem. Without limits of rows, sums of them may overflow."""
+        """Return the costs of one problem. Without limits of rows, sums of them may overflow."""
         with self.control.part("costs"):
             return as_costs(source, self.weight, self.row_nodes, summed=self.has_row_limits)
 
     # -- requests made from it ---------------------------------------------------------------------
 
     def for_problem(self, callback: Callback | None = None) -> Request:
-        """The request for one problem of a batch, whose run `callback` watches."""
+        """Return the request for one problem of a batch, whose run `callback` watches."""
         return self._replace(sizes=None, control=Control(callback=callback))
 
 
@@ -236,7 +236,7 @@ class Goal(NamedTuple):
         return -self.cost_limit if self.maximize else self.cost_limit
 
     def least_pairs(self, solution: Solution) -> float:
-        """How many pairs a solution must have for its duals to bound their cost."""
+        """Return how many pairs a solution must have for its duals to bound their cost."""
         if self.is_full:
             return len(solution.row_to_col)
         if self.cardinality != "maximum":
@@ -249,7 +249,7 @@ class Goal(NamedTuple):
         return self.cardinality == "full" and self.cost_limit is None
 
     def problem(self, costs: Costs) -> Costs:
-        """The problem that an algorithm gets for these costs."""
+        """Return the problem that an algorithm gets for these costs."""
         problem = costs.problem(self.maximize, self.transposed)
         if self.cost_limit is None:
             return problem
@@ -263,7 +263,7 @@ class Goal(NamedTuple):
 
 
 def wish_for(maximize: bool, cardinality: str, cost_limit: float | None) -> Wish:
-    """The goal as numbers, for kernels of batches and small problems."""
+    """Return the goal as numbers, for kernels of batches and small problems."""
     sign = -1.0 if maximize else 1.0
     if cardinality == "maximum":
         most = math.inf if cost_limit is None else sign * cost_limit

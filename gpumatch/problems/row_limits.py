@@ -32,7 +32,7 @@ __all__ = ["checked_row_limits", "solve"]
 
 
 def solve(costs: Costs, request: Request) -> Assignment:
-    """The assignment of a request whose `cost_limit` has a number for each row."""
+    """Return the assignment of a request whose `cost_limit` has a number for each row."""
     maximize, cardinality = request.maximize, request.cardinality
     limits = checked_row_limits(request.cost_limit, costs, maximize, cardinality)
     if limits is None:
@@ -51,7 +51,7 @@ def solve(costs: Costs, request: Request) -> Assignment:
 
 
 def _solve(problem: Costs, request: Request) -> Assignment:
-    """The assignment with one limit or none, by one compiled call if the costs are few."""
+    """Return the assignment with one limit or none, by one compiled call if the costs are few."""
     if (
         isinstance(problem, DenseCosts)
         and not problem.on_device
@@ -65,7 +65,7 @@ def _solve(problem: Costs, request: Request) -> Assignment:
 
 
 def checked_row_limits(cost_limit: Any, costs: Costs, maximize: bool, cardinality: str) -> Any:
-    """The limits as an array on the device of the costs; None if none leaves a pair out.
+    """Return the limits as an array on the device of the costs; None if none leaves a pair out.
 
     They are int64 if they and the costs are integers, else float64. No other dtype reaches a
     kernel or `gpumatch.verify`. With integer costs and ``"maximum"``, a limit beyond 2**62 becomes
@@ -139,7 +139,7 @@ def _bounds(given: Costs, limits: Any, maximize: bool) -> Any:
 
 
 def _as_callers(a: Assignment, given: Costs, limits: Any, base: Any) -> Assignment:
-    """The result of the problem with the caller's costs and limits."""
+    """Return the result of the problem with the caller's costs and limits."""
     rows, cols = a.row_ind, a.col_ind
     costs = given.at(rows, cols).astype(a.row_dual.dtype, copy=False)
     terms = summands(costs)

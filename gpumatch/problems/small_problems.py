@@ -41,7 +41,7 @@ _NO_MARKS = np.empty((1, 0), _BOOL)
 def assign_small(
     values: np.ndarray, maximize: bool, cardinality: str, cost_limit: Any
 ) -> Assignment | None:
-    """The assignment of a matrix by one compiled call; None if another way must answer.
+    """Return the assignment of a matrix by one compiled call; None if another way must answer.
 
     That is so if the matrix is empty, if an argument is not valid, or if numbers are so large that
     floats do not hold their sums.
@@ -100,7 +100,7 @@ def assign_small(
 def assign_small_sparse(
     matrix: Any, maximize: bool, cardinality: str, cost_limit: Any
 ) -> Assignment | None:
-    """The assignment of a sparse matrix in CSR or CSC by one compiled call; else None.
+    """Return the assignment of a sparse matrix in CSR or CSC by one compiled call; else None.
 
     That is so if not all of the smaller side must be matched, if an argument or an array is not
     valid, or if paths would read many entries.
@@ -143,7 +143,7 @@ def _assignment(
     cover: Any,
     times: tuple[float, float],
 ) -> Assignment:
-    """The result of what a kernel has written: mates, and duals with the costs of the rows' pairs.
+    """Return the result that a kernel has written: mates, duals, and the costs of the rows' pairs.
 
     `found` is the objective and the gap. `request` has ``maximize``, the cardinality and the
     limit. `times` are when it began, and the seconds of compilation.
@@ -187,14 +187,14 @@ def _check(values: np.ndarray, maximize: bool) -> None:
 
 
 def violator_in(mates: np.ndarray, nrows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows and columns of the Hall violator that a kernel has marked in a problem's mates."""
+    """Return the rows and columns of the Hall violator that a kernel has marked in the mates."""
     marks = mates == REACHED
     return marks[:nrows].nonzero()[0], marks[nrows:].nonzero()[0]
 
 
 @functools.lru_cache(maxsize=1024)
 def _place(nrows: int, ncols: int) -> np.ndarray:
-    """The place of the one problem in an array."""
+    """Return the place of the one problem in an array."""
     return np.array(((0, ncols, nrows, ncols),), np.int64)
 
 

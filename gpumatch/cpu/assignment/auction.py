@@ -238,7 +238,7 @@ class _Auction:
         return self._assigned if self.best is None else count_matched(self.best[0])
 
     def _cap(self) -> float:
-        """The price of unmatched columns: the greatest price of a matched one, or 0."""
+        """Return the price of unmatched columns: the greatest price of a matched one, or 0."""
         if self.limit is not None:
             return 0.0
         return float(self.cols.dual.max(initial=-np.inf, where=self.cols.mate >= 0))
@@ -408,7 +408,7 @@ def bid(
 
 @kernel
 def award(own_dual, other_dual, own_mate, other_mate, winner, bidders, count, target, offer, cap):
-    """The assignment kernel; returns how many bidders are unmatched, ``bidders[:waiting]``.
+    """Run the assignment kernel; return how many bidders are unmatched, ``bidders[:waiting]``.
 
     A bidder that loses its mate bids again.
     """

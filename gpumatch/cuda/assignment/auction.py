@@ -133,7 +133,7 @@ def _close_gap(task: AssignmentTask) -> bool:
 
 
 def _largest_matching(task: AssignmentTask) -> tuple[cp.ndarray, cp.ndarray] | None:
-    """A maximum matching of the allowed pairs; None if the control has stopped it."""
+    """Return a maximum matching of the allowed pairs; None if the control has stopped it."""
     graph = task.costs.pattern()
     mates = unmatched(graph.nrows), unmatched(graph.ncols)
     matching = task.matching(graph, *mates)
@@ -167,7 +167,7 @@ class _Numbers:
         return self.kind(number * 2**self.shift)
 
     def of_prices(self, given: cp.ndarray, farthest: float) -> cp.ndarray:
-        """The given prices, clipped to the range from ``-farthest`` to 0."""
+        """Return the given prices, clipped to the range from ``-farthest`` to 0."""
         least = self.kind(-farthest)
         return cp.clip(given.astype(self.kind), least, 0) * self.of(1)
 
@@ -274,12 +274,12 @@ class _Auction:
         return found
 
     def _entries(self, costs: Costs) -> _Entries:
-        """The costs in the auction's units."""
+        """Return the costs in the auction's units."""
         has_other_numbers = costs.is_integer and not self.numbers.is_exact
         return _Entries.of(costs.as_float() if has_other_numbers else costs, self.numbers.shift)
 
     def _cap(self) -> cp.ndarray:
-        """The price of unmatched columns: the highest price of a matched one, or 0 with a limit."""
+        """Return the price of unmatched columns: the highest of matched ones, 0 with a limit."""
         if self.limit is not None:
             return cp.zeros((), self.numbers.kind)
         return cp.where(self.cols.mate >= 0, self.cols.dual, -self.numbers.far).max()
@@ -334,7 +334,7 @@ class _Entries(NamedTuple):
 
     @classmethod
     def of(cls, costs: Costs, shift: int) -> _Entries:
-        """The costs in units of ``2**-shift``."""
+        """Return the costs in units of ``2**-shift``."""
         nrows, ncols = costs.shape
         entries: Any = costs.entries()  # CuPy's
         if isinstance(entries, tuple):
@@ -357,7 +357,7 @@ class _Entries(NamedTuple):
         return cls(kind, kernels, struct, (entries,), entries.size)
 
     def least_reduced(self, price: cp.ndarray, nrows: int) -> cp.ndarray:
-        """The least reduced cost of each row at these prices."""
+        """Return the least reduced cost of each row at these prices."""
         least = cp.empty(nrows, price.dtype)
         kernel = f"least_reduced<{self.kind}>"
         launch = Cooperative(self.kernels, kernel, block=_BLOCK, most=-(-32 * nrows // _BLOCK))

@@ -154,7 +154,7 @@ def _begins_with_trees(task: AssignmentTask) -> bool:
 
 
 def steps_of_team(ncols: int, must_match_all: bool) -> int:
-    """The most steps that a team may take for a matrix of so many columns; 0 if they are too many.
+    """Return the most steps of a team for a matrix of so many columns; 0 if they are too many.
 
     `ncols` is the larger side.
     """
@@ -170,7 +170,7 @@ def _must_match_all(task: AssignmentTask) -> bool:
 
 
 def _ties(costs: Costs) -> float:
-    """The mean number of columns of equal cost of a row, for integer costs."""
+    """Return the mean number of columns of equal cost of a row, for integer costs."""
     return costs.shape[1] / max(costs.high - costs.low, 1)
 
 
@@ -213,7 +213,7 @@ def _solve_by_core(task: AssignmentTask) -> bool:
 
 
 def patience_for(nrows: int) -> Patience:
-    """The numbers of steps that trees may take."""
+    """Return the numbers of steps that trees may take."""
     return Patience(max(_STEPS_FOR_MOST, nrows), _STEPS_FOR_MOST + _STEPS_A_ROW * nrows)
 
 

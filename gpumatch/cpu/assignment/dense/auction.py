@@ -91,7 +91,7 @@ class Auction:
         return not self.has_lost
 
     def _typical_excess(self) -> float:
-        """The lower quartile of what dearer columns cost rows more than their cheapest."""
+        """Return the lower quartile of what dearer columns cost rows more than their cheapest."""
         reduced = self.paths.values[:: self.nrows // self.tuning.sample + 1] - self.paths.price
         reduced = reduced[reduced.min(axis=1) < math.inf]
         excess = reduced - reduced.min(axis=1, keepdims=True)

@@ -72,7 +72,7 @@ def difference(own, other, vertex, wanted, cost):
 
 @kernel
 def difference_without(own, other, vertex):
-    """The gain if ``vertex`` drops its mate."""
+    """Return the gain if ``vertex`` drops its mate."""
     if own.mate[vertex] < 0 or own.idle >= own.far or other.idle >= own.far:
         return own.paid.dtype.type(0)
     return own.paid[vertex] - (own.idle + other.idle)
@@ -115,7 +115,7 @@ _best_choice = by_entries(_best_dense, _best_listed)
 
 @inlined
 def _loss(line, crossing, paid, other, wanted):
-    """The `difference` of a vertex that has a mate, with the sign turned."""
+    """Return the `difference` of a vertex that has a mate, with the sign turned."""
     loser = other.mate[wanted]
     rest = crossing[loser]  # read, whatever it is, so that there is no branch
     rest = rest if loser >= 0 else other.idle
@@ -192,7 +192,7 @@ def _exchange_and_look(own, other, vertex, own_gain, own_choice, other_gain, oth
 
 @kernel
 def _first_greatest(gain):
-    """The place of the first of the greatest gains."""
+    """Return the place of the first of the greatest gains."""
     least = -gain[0]
     for vertex in range(gain.size):
         least = lesser(least, -gain[vertex])

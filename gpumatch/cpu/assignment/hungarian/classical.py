@@ -280,7 +280,7 @@ def _update(slacks, delta, row_cover, soonest, nearest, stack, spot, budget):
 
 @vector_kernel
 def _soonest_pair(slacks, row):
-    """The least time of the row's pairs with columns outside, and the first such column."""
+    """Return the least time of the row's pairs with columns outside, and the first such column."""
     values, row_dual, col_dual, row_time, col_cover, far = slacks
     dual, since = row_dual[row], row_time[row]
     soonest, nearest = far, -1

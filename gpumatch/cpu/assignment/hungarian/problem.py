@@ -71,12 +71,12 @@ def tight_at(cost, row_dual, col_dual, since, far):
 
 
 def far_of(number: np.dtype) -> Any:
-    """A number above all others of its type."""
+    """Return a number above all others of its type."""
     return number.type(np.iinfo(number).max if number.kind == "i" else np.inf)
 
 
 def low_of(number: np.dtype) -> Any:
-    """A number below all others of its type."""
+    """Return a number below all others of its type."""
     return number.type(np.iinfo(number).min if number.kind == "i" else -np.inf)
 
 

@@ -234,7 +234,7 @@ def _grow_levels(scanned, joined, wide, budget):
 
 @vector_kernel
 def _next_rows(spot, ncols, budget):
-    """How many rows of the level the budget allows."""
+    """Return how many rows of the level the budget allows."""
     return min(spot[LAST] - spot[FIRST], max(1, budget // ncols))
 
 
@@ -310,7 +310,7 @@ def _update(joined, far):
 
 @vector_kernel
 def nearest_time(slack, low, far):
-    """The least ``slack`` of a column outside the trees, or ``far``."""
+    """Return the least ``slack`` of a column outside the trees, or ``far``."""
     nearest = far
     for col in range(slack.size):
         known = slack[col] if slack[col] > low else far

@@ -78,7 +78,7 @@ def _ship(task: AssignmentTask, rows: _Places, cols: _Places) -> bool:
 
 
 def _units(places: np.ndarray, flow: np.ndarray, of: _Places) -> np.ndarray:
-    """A point for each unit that a pair ships, in the order of the pairs; no point twice."""
+    """Return a point for each unit that a pair ships, in the order of the pairs; no point twice."""
     unit_places = np.repeat(places, flow)
     by_place = np.argsort(unit_places, kind="stable")
     taken = np.bincount(unit_places, minlength=of.counts.size)

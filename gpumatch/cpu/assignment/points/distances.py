@@ -33,7 +33,7 @@ SCALE = 2.0**600  # of differences under small roots; those under large ones are
 
 
 def fill_distances(points: Points, first: int, last: int) -> np.ndarray:
-    """The costs of all pairs of the rows from ``first`` to ``last``."""
+    """Return the costs of all pairs of the rows from ``first`` to ``last``."""
     ncols = points.cols.shape[0]
     values = np.zeros((last - first, ncols))
     fill(
@@ -50,7 +50,7 @@ def fill_distances(points: Points, first: int, last: int) -> np.ndarray:
 
 
 def distances_at(points: Points, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-    """The costs of pairs."""
+    """Return the costs of pairs."""
     values = np.empty(rows.size)
     row_offset, col_offset = offsets_of(points)
     fill_pairs(
@@ -62,7 +62,7 @@ def distances_at(points: Points, rows: np.ndarray, cols: np.ndarray) -> np.ndarr
 
 
 def offsets_of(points: Points) -> tuple[np.ndarray, np.ndarray]:
-    """The offsets of the rows and the columns: empty arrays without."""
+    """Return the offsets of the rows and the columns: empty arrays without."""
     if points.row_offset is None:
         return np.empty(0), np.empty(0)
     return points.row_offset, points.col_offset
@@ -125,7 +125,7 @@ def near_root(root, is_small):
 
 @kernel
 def cost_of(X, row, Y, place, metric, scale, sign, has_offsets, offset, other):
-    """The cost of a pair."""
+    """Return the cost of a pair."""
     total = 0.0
     if metric <= 1:
         for k in range(X.shape[1]):

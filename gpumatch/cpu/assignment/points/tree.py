@@ -326,7 +326,7 @@ def solve_lower(squares, sides):
 
 @kernel
 def step_of(x, box, node, k, sign):
-    """The least difference from a coordinate in the box; the greatest if the sign is -1."""
+    """Return the least difference from a coordinate in the box; the greatest if the sign is -1."""
     if sign > 0:
         return max(max(box[node, 0, k] - x, x - box[node, 1, k]), 0.0)
     return max(box[node, 1, k] - x, x - box[node, 0, k])

@@ -56,7 +56,7 @@ def join(
 
 
 def _ends(number: np.dtype) -> tuple[Any, Any]:
-    """The least and the greatest number of a dtype."""
+    """Return the least and the greatest number of a dtype."""
     if number.kind == "f":
         return -np.inf, np.inf
     return np.iinfo(number).min, np.iinfo(number).max

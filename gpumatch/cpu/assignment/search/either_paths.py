@@ -11,7 +11,7 @@ __all__ = ["paths_of"]
 
 
 def paths_of(task: AssignmentTask) -> Paths:
-    """The paths of a problem, from the pairs and prices of its solution."""
+    """Return the paths of a problem, from the pairs and prices of its solution."""
     entries = task.costs.entries()
     kind = SparsePaths if isinstance(entries, tuple) else DensePaths
     return kind(entries, task.costs, *task.mates, task.solution.col_dual, task.limit)

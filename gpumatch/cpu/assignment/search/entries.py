@@ -20,12 +20,12 @@ __all__ = ["by_entries", "count_entries"]
 
 
 def count_entries(entries: Entries) -> int:
-    """How many there are."""
+    """Return the number of entries."""
     return entries[1].size if isinstance(entries, tuple) else entries.size
 
 
 def by_entries(dense: Any, stored: Any) -> Callable[..., Any]:
-    """The kernel `dense` if the first argument is a matrix, else the kernel `stored`.
+    """Return the kernel `dense` if the first argument is a matrix, else the kernel `stored`.
 
     A compiled caller compiles the kernel's Python function with its own flags, not the kernel's.
     """

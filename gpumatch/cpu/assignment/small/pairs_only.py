@@ -72,7 +72,7 @@ _SMALL_TABLE = SMALL**2
 
 
 def pairs(values: np.ndarray, maximize: bool) -> Pairs | int | None:
-    """The rows and columns of a best full assignment, or INFEASIBLE, or INVALID.
+    """Return the rows and columns of a best full assignment, or INFEASIBLE, or INVALID.
 
     None if the values are not for this: if they are too many, or too large for exact sums.
     """

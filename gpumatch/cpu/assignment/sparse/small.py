@@ -167,7 +167,7 @@ def _is_fit(data: Any) -> bool:
 
 
 def _sizes(major: int, minor: int, size: int) -> tuple[int, int]:
-    """The numbers of int32 and of float64 that `_solve` works in."""
+    """Return the numbers of int32 and of float64 that `_solve` works in."""
     both = major + minor
     return 3 * size + 10 * both + 8, 3 * size + both + 8
 

@@ -32,7 +32,7 @@ _EXACT = 2**52  # sums up to which float64, the type of a batch's numbers, holds
 
 
 def signed(matrix: cp.ndarray, sign: float) -> cp.ndarray:
-    """A matrix times the sign of its costs, with contiguous rows."""
+    """Return a matrix times the sign of its costs, with contiguous rows."""
     if sign > 0:
         return cp.ascontiguousarray(matrix)
     wide = matrix.astype(np.int64) if matrix.dtype.kind == "i" else matrix
@@ -63,15 +63,15 @@ class StackedRows:
         self.longest = max(block.longest for block in self.blocks)
 
     def rows_of(self, array: Any) -> list[Any]:
-        """The parts of an array over all rows, one for each matrix."""
+        """Return the parts of an array over all rows, one for each matrix."""
         return self.xp.split(array, [row for row, _ in self.begins[1:]])
 
     def cols_of(self, array: Any) -> list[Any]:
-        """The parts of an array over all columns, one for each matrix."""
+        """Return the parts of an array over all columns, one for each matrix."""
         return self.xp.split(array, [col for _, col in self.begins[1:]])
 
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
-        """The pairs that `ArrayRows.nearest` finds."""
+        """Return the pairs that `ArrayRows.nearest` finds."""
         found = []
         for block, duals, own, (row, col) in zip(
             self.blocks, self.cols_of(col_dual), self.rows_of(bound), self.begins
@@ -82,7 +82,7 @@ class StackedRows:
         return rows, cols, costs
 
     def at(self, rows: Any, cols: Any) -> Any:
-        """The costs of these pairs."""
+        """Return the costs of these pairs."""
         costs = self.xp.empty(rows.size, self.blocks[0].values.dtype)
         for block, (row, col) in zip(self.blocks, self.begins):
             own = self.xp.flatnonzero((rows >= row) & (rows < row + block.count))
@@ -90,18 +90,21 @@ class StackedRows:
         return costs
 
     def least_of_rows(self, col_dual: Any) -> Any:
-        """The least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden."""
+        """Return the least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden."""
         parts = zip(self.blocks, self.cols_of(col_dual))
         return self.xp.concatenate([block.least_of_rows(part) for block, part in parts])
 
     def least_of_columns(self, row_dual: Any) -> Any:
-        """The least c_ij - row_dual[i] of each column. None of these differences may be below 0."""
+        """Return the least c_ij - row_dual[i] of each column.
+
+        None of these differences may be below 0.
+        """
         parts = zip(self.blocks, self.rows_of(row_dual))
         return self.xp.concatenate([block.least_of_columns(part) for block, part in parts])
 
 
 def solve(matrices: Sequence[Any], is_integer: bool, together: Together) -> list[Solution] | None:
-    """The assignments of these matrices, whose rows must all be matched.
+    """Return the assignments of these matrices, whose rows must all be matched.
 
     The result is None if the memory is too small, the control has stopped the run, the core is
     given up, or integers are so large that their sums are not exact in a batch.
@@ -124,7 +127,7 @@ def solve(matrices: Sequence[Any], is_integer: bool, together: Together) -> list
 
 
 def _divided(best: Solution, rows: StackedRows) -> list[Solution]:
-    """The solution of each matrix."""
+    """Return the solution of each matrix."""
     row_to_col, row_dual = rows.rows_of(best.row_to_col), rows.rows_of(best.row_dual)
     col_to_row, col_dual = rows.cols_of(best.col_to_row), rows.cols_of(best.col_dual)
     return [

@@ -258,7 +258,7 @@ class Core:
     # -- what each rank does ---------------------------------------------------------------------
 
     def _first_duals(self) -> Any:
-        """The first duals of the columns.
+        """Return the first duals of the columns.
 
         They are the given ones if any is not 0. Otherwise they are the least slacks if no column
         may stay unmatched, else 0.
@@ -272,7 +272,7 @@ class Core:
         return col_dual
 
     def _tightened(self) -> Any:
-        """The column duals of the solution, raised until each column has a tight pair.
+        """Return the column duals of the solution, raised until each column has a tight pair.
 
         An auction may leave columns with duals so low that all their slacks are positive.
         """
@@ -283,7 +283,7 @@ class Core:
         return col_dual.copy()
 
     def _least_slacks(self, col_dual: Any, lowest: Any) -> Any:
-        """The least slack of each column, at the largest row duals that these column duals allow.
+        """Return the least slack of each column, at the largest row duals that column duals allow.
 
         A column without pairs keeps its dual. No given dual is below `lowest`.
         """
@@ -294,7 +294,7 @@ class Core:
         return xp.where(slack < own.far, slack + lowest, col_dual)
 
     def _choose(self, col_dual: Any, most: int) -> tuple[Any, Any]:
-        """The pairs of each row with the least reduced costs, and the pairs of the matching."""
+        """Return the pairs of each row with the least reduced costs, and those of the matching."""
         xp, own = self.xp, self.own
         with self.ranks.step("first choice"):
             bound = xp.full(own.count, own.far)
@@ -309,12 +309,12 @@ class Core:
             return self._named(tuple(map(xp.concatenate, pairs)))
 
     def _undercutting(self) -> tuple[Any, Any]:
-        """The pairs with the most negative slacks."""
+        """Return the pairs with the most negative slacks."""
         bound = self.xp.ascontiguousarray(self.best.row_dual[self.rows])
         return self._named(self.own.nearest(self.best.col_dual, bound, MORE))
 
     def _named(self, pairs: Any) -> tuple[Any, Any]:
-        """The keys and the costs of pairs, by rows."""
+        """Return the keys and the costs of pairs, by rows."""
         rows, cols, costs = pairs
         rows = rows.astype(np.int64) + self.own.first
         return rows * self.ncols + cols, costs.astype(self.best.row_dual.dtype)
@@ -361,7 +361,7 @@ class Core:
         return self.xp.flatnonzero(is_reached).size >= self.nrows
 
     def _costs(self) -> Costs:
-        """The costs of the core."""
+        """Return the costs of the core."""
         xp = self.xp
         starts = xp.arange(self.nrows + 1, dtype=np.int64) * self.ncols
         indptr = xp.searchsorted(self._keys, starts)

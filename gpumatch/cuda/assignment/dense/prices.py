@@ -36,7 +36,7 @@ _LOOKS_A_ROW = 256  # most looks, on average, in all auctions. More are a price 
 
 
 def bytes_needed(nrows: int, ncols: int) -> int:
-    """The device memory of an auction."""
+    """Return the device memory of an auction."""
     return (12 * _KNOWN + 24) * nrows + 8 * ncols
 
 

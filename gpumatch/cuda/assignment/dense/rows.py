@@ -84,11 +84,11 @@ class ArrayRows:
         out[array_of(np, rows)] = array_of(np, costs - duals[cols])
 
     def at(self, rows: Any, cols: Any) -> Any:
-        """The costs of these pairs."""
+        """Return the costs of these pairs."""
         return self.values[rows, cols]
 
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any, Any]:
-        """The pairs with the least c_ij - col_dual[j] below bound[i] of each row, at most `most`.
+        """Return up to `most` pairs of each row, with the least c_ij - col_dual[j] below bound[i].
 
         The result is their rows, columns and costs, by rows, in a row the least first. Of equal
         ones, a row takes those first that follow its own place: rows begin evenly spread over the
@@ -126,7 +126,7 @@ class ArrayRows:
         return cols, costs
 
     def least_of_rows(self, col_dual: Any) -> Any:
-        """The least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden.
+        """Return the least c_ij - col_dual[j] of each row; `far` if all its pairs are forbidden.
 
         Differences of floats are rounded down.
         """
@@ -143,7 +143,10 @@ class ArrayRows:
         return least
 
     def least_of_columns(self, row_dual: Any) -> Any:
-        """The least c_ij - row_dual[i] of each column. None of these differences may be below 0."""
+        """Return the least c_ij - row_dual[i] of each column.
+
+        None of these differences may be below 0.
+        """
         xp, values = self.xp, self.values
         if xp is np:
             slack = np.where(values < self.far, values - row_dual[:, None], self.far)
@@ -214,7 +217,7 @@ class ArrayRows:
     def compress(
         self, duals: tuple[np.ndarray, np.ndarray], time: np.ndarray, delta: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The number of tight pairs of each row at `delta`, and their columns, on the host."""
+        """Return how many pairs of each row are tight at `delta`, and their columns, on host."""
         counts, lists = np.zeros(self.count, np.int64), [np.empty(0, np.int32)]
         for rows, times in self._tiles(np.arange(self.count), *duals, time):
             places = self.xp.flatnonzero(times <= delta)
@@ -230,7 +233,7 @@ class ArrayRows:
         row_cover: np.ndarray,
         col_cover: np.ndarray,
     ) -> Any:
-        """The least time of a pair of an uncovered row and an uncovered column."""
+        """Return the least time of a pair of an uncovered row and an uncovered column."""
         least, is_open = self.far, array_of(self.xp, ~col_cover)
         for _, times in self._tiles(np.flatnonzero(~row_cover), *duals, time):
             least = min(least, array_of(np, self.xp.where(is_open, times, self.far).min())[()])

@@ -270,7 +270,7 @@ class Evaluator:
         )
 
     def cooperative(self, kernel: str, most: int | None = None) -> Cooperative:
-        """A cooperative kernel of this form, of at most `most` blocks."""
+        """Return a cooperative kernel of this form, of at most `most` blocks."""
         name, block = self.name_of(kernel), self.form.block
         kernels = self.problem.kernels
         return Cooperative(kernels, name, block=block, shared=self._shared, most=most)
@@ -283,14 +283,14 @@ class Evaluator:
         return vertices, np.int32(vertices.size)
 
     def _room_for(self, length: int, itemsize: int) -> int:
-        """The number of a vertex's costs if they fit into a block's shared memory, else 0."""
+        """Return how many costs a vertex has if they fit into a block's shared memory, else 0."""
         if not self.form.copies_costs:
             return 0
         most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
         return length if length * itemsize + _STATIC_BYTES <= most else 0
 
     def _room_for_differences(self) -> cp.ndarray:
-        """The matrix of the gains of all exchanges; empty if the form stores none."""
+        """Return the matrix of the gains of all exchanges; empty if the form stores none."""
         number = self.problem.far.dtype
         if not self.form.stores_differences:
             return cp.empty(0, number)

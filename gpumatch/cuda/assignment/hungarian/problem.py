@@ -81,7 +81,7 @@ class Units:
 
 
 def attempts(costs: Costs, limit: float | None) -> list[Units]:
-    """The units to try, the finest first. With the last, all duals are sure to fit.
+    """Return the units to try, the finest first. With the last, all duals are sure to fit.
 
     Let c be the largest cost or limit, in units, and n the number of rows. If searches end at the
     nearest leaf, an alternating path of at most n rows leads from the column of least dual to one
@@ -129,7 +129,7 @@ class Problem:
         cp.clip(self.col_dual, -units.most_given, units.most_given, out=self.col_dual)
 
     def struct(self) -> np.ndarray:
-        """The struct Problem<Cost> of dense/costs.cuh, which all sources here share."""
+        """Return the struct Problem<Cost> of dense/costs.cuh, which all sources here share."""
         return self.kernels.struct("Problem")(
             values=self.values,  # IN
             nrows=self.nrows,
@@ -172,7 +172,10 @@ class Problem:
         solution.has_duals = solution.are_fair = True
 
     def _least_of_rows(self, col_dual: cp.ndarray) -> cp.ndarray:
-        """The largest feasible row duals. They are found from the costs, not from coarse units."""
+        """Return the largest feasible row duals.
+
+        They are found from the costs, not from coarse units.
+        """
         least = ArrayRows(self.given, np.inf, lambda: False).least_of_rows(col_dual)
         if self.given_limit is not None:
             least = cp.minimum(least, self.given_limit)

@@ -119,7 +119,7 @@ class Search(ABC):
 
     @abstractmethod
     def own_struct(self) -> np.ndarray:
-        """The struct that the kernel takes in addition to problem and trees."""
+        """Return the struct that the kernel takes in addition to problem and trees."""
 
     def go_on(self) -> None:
         """Make a bounded number of steps."""
@@ -162,10 +162,10 @@ class Search(ABC):
 
 
 def _most_blocks() -> int:
-    """The most blocks: one a multiprocessor, because more make grid barriers slower."""
+    """Return the most blocks: one a multiprocessor, because more make grid barriers slower."""
     return cp.cuda.Device().attributes["MultiProcessorCount"]
 
 
 def members_for(kernels: Kernels, count: int) -> cp.ndarray:
-    """An array for `count` of the kernels' `Member`."""
+    """Return an array for `count` of the kernels' `Member`."""
     return cp.empty((count, kernels.struct("Member").nbytes), np.uint8)

@@ -35,7 +35,7 @@ _PARTS = 32  # of a node
 
 
 def order_of(points: Any) -> Any:
-    """An order of points in which neighbours follow each other, as int32 numbers of the points."""
+    """Return an order in which neighbours follow each other, as int32 numbers of the points."""
     count, width = points.shape
     bits = min(63 // width, 31)
     key = cp.zeros(count, np.int64)
@@ -113,7 +113,7 @@ class Boxes:
         return cols, values
 
     def nearest(self, count: int, bound: Any) -> Any:
-        """The columns of `least`."""
+        """Return the columns of `least`."""
         return self.least(count, bound)[0]
 
     def below(self, bound: Any) -> tuple[Any, Any, Any]:
@@ -169,12 +169,12 @@ class Boxes:
 
 
 def _across(points: Any, order: Any) -> Any:
-    """The coordinates, a line for each, of the points in an order."""
+    """Return the coordinates, a line for each, of the points in an order."""
     return cp.ascontiguousarray(points[order].T)
 
 
 def _levels(count: int) -> tuple[list[int], list[int]]:
-    """The first node of each level, and the nodes of each."""
+    """Return the first node of each level, and the nodes of each."""
     nodes: list[int] = []
     while count and (not nodes or count > _PARTS):
         count = -(-count // _PARTS)
@@ -183,7 +183,7 @@ def _levels(count: int) -> tuple[list[int], list[int]]:
 
 
 def _raised(values: Any, nodes: list[int]) -> Any:
-    """The greatest of each node's values, for each line of values: the leaves first."""
+    """Return the greatest of each node's values, for each line of values: the leaves first."""
     parts, width = [], values.shape[0]
     for count in nodes:
         padded = cp.full((width, count * _PARTS), -math.inf)

@@ -75,7 +75,7 @@ class _End(NamedTuple):
 
 
 def _ends(nrows: int, lanes: int) -> Iterator[_End]:
-    """The limits of all auctions, in order.
+    """Yield the limits of all auctions, in order.
 
     The first auction moves rows far, because its epsilon is large: from regions of too many rows to
     regions of too many columns. The paths of the rows that it leaves unmatched are long, and trees
@@ -191,7 +191,7 @@ class Auctions:
         return _Side(self.problem.rows, self.offers, self.units.row_bits)
 
     def _levels(self, side: _Side) -> cp.ndarray:
-        """The least reduced cost of each vertex of a side, in units."""
+        """Return the least reduced cost of each vertex of a side, in units."""
         levels = cp.empty(side.rows.nrows, np.float64)
         side.rows.launch(
             "find_levels<{Cost}>",
@@ -250,7 +250,7 @@ class Auctions:
         )
 
     def _terms(self, side: _Side, epsilon: int, end: _End, size: int) -> np.ndarray:
-        """The terms of an auction with `size` bidders of a side."""
+        """Return the terms of an auction with `size` bidders of a side."""
         units = self.units
         return side.rows.kernels.struct("Terms")(
             low=self.problem.full.low,
@@ -275,7 +275,7 @@ class Auctions:
         )
 
     def columns_of_rows(self) -> cp.ndarray:
-        """The column of each row by the offers; -1 means unmatched."""
+        """Return the column of each row by the offers; -1 means unmatched."""
         held = memory.unmatched(self.problem.full.shape[0])
         self.problem.rows.kernels["take_offers"](
             *self.by_column,

@@ -133,7 +133,7 @@ def _end_by_spares(problem: Problem, control: Control) -> bool:
 
 
 def bytes_needed(costs: Costs, limit: float | None) -> int:
-    """A bound of the device memory in addition to the costs."""
+    """Return a bound of the device memory in addition to the costs."""
     nrows, ncols = costs.shape
     if limit is not None:
         ncols += nrows

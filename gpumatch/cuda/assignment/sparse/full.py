@@ -47,7 +47,7 @@ class FullProblem(NamedTuple):
 
     @classmethod
     def of(cls, costs: Costs, limit: float | None) -> FullProblem:
-        """The problem with these costs and this limit."""
+        """Return the problem with these costs and this limit."""
         indptr, indices, weights = costs.entries()
         indptr = indptr.astype(np.int64, copy=False)
         nrows, ncols = costs.shape
@@ -67,12 +67,15 @@ class FullProblem(NamedTuple):
 
     @staticmethod
     def bytes_needed(costs: Costs, limit: float | None) -> int:
-        """The device memory that making it takes."""
+        """Return the device memory that making it takes."""
         nrows = costs.shape[0]
         return 8 * nrows if limit is None else 48 * costs.nnz + 64 * nrows
 
     def duals_of(self, col_dual: cp.ndarray) -> cp.ndarray:
-        """The duals of all columns from those of the given ones. Rows' own columns have dual 0."""
+        """Return the duals of all columns from those of the given ones.
+
+        Rows' own columns have dual 0.
+        """
         duals = cp.zeros(self.shape[1], col_dual.dtype)
         duals[: self.given] = col_dual
         return duals

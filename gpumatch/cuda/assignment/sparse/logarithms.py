@@ -46,6 +46,6 @@ def minus_logarithms(values: cp.ndarray) -> tuple[cp.ndarray, float, float]:
 
 
 def _of_order(place: np.uint64) -> float:
-    """The number with this place in the order of numbers.cuh."""
+    """Return the number with this place in the order of numbers.cuh."""
     bits = place ^ _SIGN if place >= _SIGN else ~place
     return float(bits.view(np.float64))

@@ -52,7 +52,7 @@ class Units:
             self.most = min(self.most, int(SAFE * self.of_one))
 
     def epsilons(self) -> list[int]:
-        """The epsilons in units, in decreasing order. The last is one unit."""
+        """Return the epsilons in units, in decreasing order. The last is one unit."""
         epsilons = [1]
         while epsilons[-1] * _FACTOR < self.spread / 2:
             epsilons.append(epsilons[-1] * _FACTOR)
@@ -60,12 +60,12 @@ class Units:
 
 
 def owners(offers: Any, row_bits: int) -> Any:
-    """The row of each column; -1 means unmatched."""
+    """Return the row of each column; -1 means unmatched."""
     return (offers & np.uint64(2**row_bits - 1)).astype(np.int32) - 1
 
 
 def unmatched_rows(offers: Any, row_bits: int, nrows: int) -> Any:
-    """The unmatched rows."""
+    """Return the unmatched rows."""
     xp, rows = array_module(offers), owners(offers, row_bits)
     is_unmatched = xp.ones(nrows, bool)
     is_unmatched[rows[rows >= 0]] = False

@@ -179,7 +179,10 @@ class Problem:
             self.span = min(self.span, _WIDEST * float(np.median(known)))
 
     def count_unmatched(self) -> int:
-        """The number of unmatched rows. It is counted once, because that waits for the device."""
+        """Return the number of unmatched rows.
+
+        It is counted once, because that waits for the device.
+        """
         if self._unmatched is None:
             self._unmatched = self.full.shape[0] - count_matched(self.mates[0])
         return self._unmatched

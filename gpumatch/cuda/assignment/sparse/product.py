@@ -50,7 +50,7 @@ def run(task: AssignmentTask) -> float | None:
 
 
 def _from_least(given: Problem) -> tuple[Problem, cp.ndarray]:
-    """The problem with the least cost of each column, or row, subtracted from its costs.
+    """Return the problem with the least cost of each column, or row, subtracted from its costs.
 
     Also returns the least costs of the columns, which are 0 if those of rows are subtracted.
     """

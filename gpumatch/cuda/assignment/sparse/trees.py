@@ -158,7 +158,7 @@ class Trees:
         return bool(self.board.seen["stage"] == _DONE)
 
     def matched(self, left: int) -> int:
-        """The number of matched rows if this many paths are still to find."""
+        """Return the number of matched rows if this many paths are still to find."""
         return self.nrows if self.has_spares else self.nrows - left
 
     def _left(self) -> int:
