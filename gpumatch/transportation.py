@@ -71,7 +71,7 @@ def transport(
         is ``"cpu"``: then they are copied to the host, and the results back.
     initial : Transport, or tuple (row_dual, col_dual), optional
         Duals to begin from, as the result for similar costs has them. The result is optimal
-        whatever they are. Where lower bounds count, they are not used.
+        whatever they are.
     seed, threads, time_limit, progress, callback
         As for `maximum_matching`. ``callback(progress)`` sees the units shipped so far.
 
@@ -94,7 +94,7 @@ def transport(
     RuntimeError
         As for `maximum_matching`.
     KeyboardInterrupt
-        On Ctrl-C. Its attribute ``result`` is None.
+        On Ctrl-C, with the flow so far as attribute ``result``; None if it came before the search.
 
     Notes
     -----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -180,6 +181,40 @@ def test_initial_duals_give_the_same_objective():
             gm.transport(costs, supply, demand, initial=wrong)
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize(
+    ("how", "is_turned"),
+    [({}, False), ({"cost_limit": 600}, False), ({"cardinality": "any"}, True)],
+    ids=["full", "limit", "any"],
+)
+def test_initial_duals_help_with_bounds(how, is_turned, maximize):
+    random = np.random.default_rng(1)
+    costs, supply = random.integers(0, 1000, (300, 260)), random.integers(1, 9, 300)
+    mean = supply.sum() // 260
+    masses = (supply // 2, supply), (mean // 2, 2 * mean)
+    if is_turned:
+        costs, masses = costs.T, masses[::-1]
+    how = {**how, "maximize": maximize, "threads": 1}
+    first = gm.transport(costs, *masses, **how)
+    again = gm.transport(costs, *masses, initial=first, **how)
+    assert again.objective == first.objective
+    assert again.proven
+    assert again.stats["pivots"] < 0.5 * first.stats["pivots"]
+
+
+def test_initial_duals_of_either_side_of_a_cut():
+    """The largest flow is that of two problems, one of which is turned."""
+    random = np.random.default_rng(4)
+    matrix = np.where(random.random((40, 40)) < 0.08, random.integers(1, 99, (40, 40)), 0)
+    how = {"supply": random.integers(0, 9, 40), "demand": random.integers(0, 9, 40)}
+    first = gm.transport(csr_array(matrix), **how, cardinality="maximum", threads=1)
+    again = gm.transport(csr_array(matrix), **how, cardinality="maximum", threads=1, initial=first)
+    assert again.objective == first.objective
+    assert again.proven
+    assert len(first.vertex_cover()[0]) < 40
+    assert again.stats["scans"] < first.stats["scans"]
+
+
 def test_points_need_no_matrix_of_the_caller():
     random = np.random.default_rng(2)
     X, Y = random.random((5, 2)), random.random((6, 2))
@@ -199,6 +234,62 @@ def test_a_run_can_be_stopped():
     assert not t.proven
     assert (t.row_flow <= 9).all()
     gm.verify(costs, t, optimal=False, supply=9, demand=9)
+
+
+@pytest.mark.parametrize("ticks", [0, 2])
+@pytest.mark.parametrize("shape", [(300, 300), (900, 5)])
+def test_an_interrupt_carries_the_flow_so_far(ticks, shape):
+    calls = []
+
+    def interrupt(progress):
+        calls.append(progress)
+        if len(calls) == ticks + 1:
+            raise KeyboardInterrupt
+
+    costs = np.random.default_rng(0).integers(0, 1000, shape)
+    masses = shape[1], shape[0]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.transport(costs, *masses, callback=interrupt)
+    t = caught.value.result
+    assert len(calls) > ticks
+    assert not t.proven
+    gm.verify(costs, t, optimal=False, supply=masses[0], demand=masses[1])
+    assert (t.row_dual[:, None] + t.col_dual <= costs).all()
+
+
+def test_ctrl_c_stops_the_run_at_its_next_tick():
+    seen = []
+
+    def signalled(progress):
+        seen.append(progress)
+        signal.raise_signal(signal.SIGINT)
+
+    costs = np.random.default_rng(0).integers(0, 1000, (300, 300))
+    gm.transport(costs, 9, 9)  # nothing is compiled afterwards
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            gm.transport(costs, 9, 9, callback=signalled)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert len(seen) == 1
+    assert not caught.value.result.proven
+    with pytest.raises(KeyboardInterrupt) as caught:  # in place of the error
+        gm.transport(csr_array(costs[:, :1] + 1), 9, 9, cardinality="any", callback=raises)
+    assert isinstance(caught.value.result, gm.Transport)
+
+
+def raises(progress):
+    raise KeyboardInterrupt
+
+
+def test_a_stopped_run_with_few_columns_brings_what_fits():
+    costs = np.random.default_rng(0).random((900, 5))
+    t = gm.transport(costs, 2, 360, callback=lambda progress: True)
+    assert not t.proven
+    assert 0 < t.total < 1800
+    gm.verify(costs, t, optimal=False, supply=2, demand=360)
 
 
 def test_large_numbers():

@@ -35,6 +35,7 @@ from gpumatch.transport_contracts import TransportSolution, TransportSolver, Tra
 __all__ = ["Found", "InfeasibleMassesError", "Shipper", "total_of"]
 
 
+Duals = tuple[np.ndarray, np.ndarray]
 ROOM = 2.0**1000
 """Sums of floats up to this are far from overflow."""
 
@@ -117,7 +118,7 @@ class Shipper:
         supply: np.ndarray,
         demand: np.ndarray,
         limit: float | None = None,
-        initial: tuple[np.ndarray, np.ndarray] | None = None,
+        initial: Duals | None = None,
     ) -> Found:
         """The cheapest flow. Without a limit, the rows ship all."""
         entries = costs.entries() if costs.is_sparse else costs.dense()
@@ -147,14 +148,19 @@ class Shipper:
         return _found(self._run(entries, supply, demand, 1, forbidden=forbidden))
 
     def ship_within(
-        self, costs: Costs, rows: Bounds, cols: Bounds, limit: float | None = None
+        self,
+        costs: Costs,
+        rows: Bounds,
+        cols: Bounds,
+        limit: float | None = None,
+        initial: Duals | None = None,
     ) -> Found:
         """The cheapest flow between bounds. Without a limit, the rows ship their upper bounds."""
         spare = total_of(cols.upper)
         if limit is None:
             spare -= total_of(rows.upper)
             if not (cols.has_lower and spare):
-                return self.ship(costs, rows.upper, cols.upper)
+                return self.ship(costs, rows.upper, cols.upper, initial=initial)
         far_cost = _far_cost(costs, rows, cols, limit) if self.may_use_far else None
         for far in (far_cost, None):
             network = _Network(costs, rows, cols, limit, spare, far)
@@ -163,6 +169,7 @@ class Shipper:
                 network.supply,
                 network.demand,
                 None,
+                None if initial is None else network.duals_of(*initial),
                 forbidden=network.forbidden,
             )
             if not (found.is_optimal and network.uses_far(found)):
@@ -176,7 +183,7 @@ class Shipper:
         supply: np.ndarray,
         demand: np.ndarray,
         limit: float | None,
-        initial: tuple[np.ndarray, np.ndarray] | None = None,
+        initial: Duals | None = None,
         forbidden: np.ndarray | None = None,
     ) -> TransportSolution:
         is_sparse = isinstance(entries, tuple)
@@ -258,6 +265,16 @@ class _Network:
         self.dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
         self.forbidden: np.ndarray | None = None
         self.entries: Any = self._sparse() if costs.is_sparse else self._dense()
+
+    def duals_of(self, row_dual: np.ndarray, col_dual: np.ndarray) -> Duals:
+        """Duals of the network by those of rows and columns, where the dummy row has the dual 0."""
+        of_rows, of_cols = row_dual[self.row_of], col_dual[self.col_of]
+        if self.limit is not None:
+            of_rows[~self.row_is_need] = np.minimum(of_rows[~self.row_is_need], self.limit)
+            of_cols = np.append(of_cols, of_cols.dtype.type(0))
+        spares = (~self.col_is_need).nonzero()[0]
+        of_cols[spares] = np.minimum(of_cols[spares], 0)
+        return np.append(of_rows, of_rows.dtype.type(0)), of_cols
 
     def _dense(self) -> np.ndarray:
         nrows, ncols = self.row_of.size, self.col_of.size

@@ -47,6 +47,7 @@ from gpumatch.problems.flows import Found, InfeasibleMassesError, Shipper, merge
 from gpumatch.problems.masses import Bounds, Masses, masses_of
 from gpumatch.problems.request import Goal, Request, checked_limit
 from gpumatch.results.transport import Transport
+from gpumatch.running.control import InterruptsStop
 
 __all__ = ["solve"]
 
@@ -74,16 +75,19 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
         initial = turned.duals_of(request.initial)
     control.total = turned.rows.total
     shipper = Shipper(choice.search(), control, request.threads, request.seed)
-    try:
-        found, cover, outcome = turned.solved_by(shipper, initial, given)
-        if shipper.has_used_far and found.has_ended and not outcome.proof.proven:
-            shipper.may_use_far = False
+    with InterruptsStop(control) as stop:
+        try:
             found, cover, outcome = turned.solved_by(shipper, initial, given)
-    finally:
-        if control.shows_bar:
-            control.close(control.total)
-    stats = {**shipper.counts, **choice.names(), **control.statistics()}
-    return turned.result(found, cover, given, outcome, stats)
+            if shipper.has_used_far and found.has_ended and not outcome.proof.proven:
+                shipper.may_use_far = False
+                found, cover, outcome = turned.solved_by(shipper, initial, given)
+        finally:
+            if control.shows_bar:
+                control.close(control.total)
+        stats = {**shipper.counts, **choice.names(), **control.statistics()}
+        result = turned.result(found, cover, given, outcome, stats)
+    stop.bring(result)
+    return result
 
 
 def _costs_of(C: Any) -> Costs:
@@ -183,7 +187,7 @@ class _Turned:
         if self.goal.cardinality == "maximum":
             return self._largest(shipper, initial)
         if self.has_lower:
-            found = shipper.ship_within(self.costs, self.rows, self.cols, limit)
+            found = shipper.ship_within(self.costs, self.rows, self.cols, limit, initial)
         else:
             found = shipper.ship(self.costs, self.rows.upper, self.cols.upper, limit, initial)
         if self.goal.cost_limit is not None and found.lacking is None:
@@ -196,7 +200,7 @@ class _Turned:
         """The cheapest of the largest flows: one full problem, or two on either side of a cut."""
         nrows, ncols = self.costs.shape
         if self.cols.has_lower:
-            full = shipper.ship_within(self.costs, self.rows, self.cols)
+            full = shipper.ship_within(self.costs, self.rows, self.cols, initial=initial)
         else:
             full = shipper.ship(self.costs, self.rows.upper, self.cols.upper, initial=initial)
         if full.lacking is None:
@@ -213,10 +217,13 @@ class _Turned:
         ):
             part = self.costs.restricted(rows, cols)
             ends = self.rows.at(rows), self.cols.at(cols)
+            duals = None if initial is None else (initial[0][rows], initial[1][cols])
             if is_turned:
-                found = _transposed(shipper.ship_within(part.transpose(), *ends[::-1]))
+                duals = duals and duals[::-1]
+                turned = shipper.ship_within(part.transpose(), *ends[::-1], initial=duals)
+                found = _transposed(turned)
             else:
-                found = shipper.ship_within(part, *ends)
+                found = shipper.ship_within(part, *ends, initial=duals)
             if found.lacking is not None:
                 return found._replace(lacking=_named(found.lacking, rows, cols)), None
             parts.append((rows, cols, found))

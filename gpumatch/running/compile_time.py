@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["begin", "compiling", "end", "spent"]
+__all__ = ["begin", "compiling", "end", "is_compiling", "spent"]
 
 
 class _Clock:
@@ -52,6 +52,11 @@ def compiling() -> Iterator[None]:
         yield
     finally:
         end()
+
+
+def is_compiling() -> bool:
+    """True if anything is being compiled now."""
+    return _clock.depth > 0
 
 
 def spent() -> float:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from numbers import Real
+from types import FrameType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from gpumatch.running import compile_time
@@ -153,7 +156,8 @@ class Control:
             self._show(matched)
         if self._callback is not None:
             progress = Progress(matched, len(self.trace), elapsed, self._compiled())
-            self.stopped |= bool(self._callback(progress))
+            if self._callback(progress):  # an interrupt may set `stopped` meanwhile
+                self.stopped = True
         if self._limit is not None and elapsed >= self._limit:
             self.stopped = True
         return self.stopped
@@ -207,3 +211,68 @@ class Control:
             "seconds": dict(self.seconds),
             "trace": self.trace,
         }
+
+
+class InterruptsStop:
+    """A block in which Ctrl-C stops the run at its next tick, as a time limit does.
+
+    So the algorithm ends in order, with what it has so far, and `bring` raises the interrupt with
+    that as its result. A second Ctrl-C raises at once, and so does one while code is being
+    compiled, which has no ticks. Only the main thread receives signals. An interrupt of the
+    caller's callback counts as one.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._callback = control._callback
+        self._handler: Any = None
+        self._interrupt: KeyboardInterrupt | None = None
+
+    def __enter__(self) -> InterruptsStop:
+        if self._callback is not None:
+            self._control._callback = self._called
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):  # neither ignored, nor left to the system
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._stop)
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        self._control._callback = self._callback
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        if kind is not None and kind is not KeyboardInterrupt:
+            self.bring(None)
+
+    def bring(self, result: Any) -> None:
+        """Raise the interrupt that has come with this result, if one has come."""
+        if self._interrupt is None:
+            return
+        exc, self._interrupt = self._interrupt, None
+        attach_result(exc, result)
+        try:
+            raise exc
+        finally:
+            del exc  # which refers to this frame
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        if self._interrupt is not None or compile_time.is_compiling():
+            self._handler(number, frame)
+            return
+        try:
+            self._handler(number, frame)
+        except KeyboardInterrupt as exc:
+            self._note(exc)
+
+    def _called(self, progress: Progress) -> Any:
+        assert self._callback is not None
+        try:
+            return self._callback(progress)
+        except KeyboardInterrupt as exc:
+            self._note(exc)
+            return True
+
+    def _note(self, exc: KeyboardInterrupt) -> None:
+        self._interrupt = exc.with_traceback(None)
+        self._control.stopped = True

@@ -108,14 +108,27 @@ class FewColumns:
             self.col_dual[:] = self._sampled() if col_dual is None else col_dual
             self._improve()
         except Stopped:
-            self.row_dual[:] = self._cheapest(np.minimum(self.col_dual, 0), must_end=True).least
             np.minimum(self.col_dual, 0, out=self.col_dual)
+            found = self._cheapest(self.col_dual, must_end=True)
+            self.row_dual[:] = found.least
+            self._flow = self._greedy(found.cols)
             return False
         return True
 
     def flow(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows, columns and units of the flow; none if the run was stopped."""
+        """The rows, columns and units of the flow."""
         return self._flow
+
+    def _greedy(self, cols: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The flow in which rows ship to these columns what fits, in their order."""
+        rows = np.argsort(cols, kind="stable")
+        cols, supply = cols[rows], self.supply[rows]
+        before = np.cumsum(supply) - supply
+        begins = np.searchsorted(cols, np.arange(self.demand.size))
+        before -= before[np.minimum(begins, rows.size - 1)][cols]
+        flow = np.clip(self.demand[cols] - before, 0, supply)
+        used = np.flatnonzero(flow)
+        return rows[used], cols[used], flow[used]
 
     @property
     def counts(self) -> dict[str, int]:
