@@ -13,6 +13,7 @@ from gpumatch.dispatch.arguments import checked_flag
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.interop.tensors import is_tensor
 from gpumatch.problems import transport as problem
+from gpumatch.problems import transport_batches
 from gpumatch.problems.request import Cardinality, Request
 from gpumatch.results.tensors import are_tensors, solve_tensors
 from gpumatch.results.transport import Transport
@@ -33,6 +34,8 @@ def transport(
     algorithm: str = "auto",
     backend: BackendName = "auto",
     initial: Any = None,
+    sizes: Any = None,
+    on_error: str = "raise",
     seed: int = 0,
     threads: int | None = None,
     time_limit: float | None = None,
@@ -47,10 +50,12 @@ def transport(
         What a unit of mass costs, for each pair: whatever `assign` takes as one problem, but for a
         networkx graph. ``inf`` (``-inf`` to be maximised) forbids a pair, and so does a sparse
         matrix with a pair that it does not store. The matrix of `PointCosts` and `FunctionCosts`
-        is made.
+        is made. An array of shape (B, n, m), or a list of costs of any shapes, is a batch of
+        problems.
     supply : number, array of length nrows, or tuple (lower, upper) of these
         What each row has. A tuple means bounds: each row ships at least its lower bound, and at
-        most its upper one.
+        most its upper one. The problems of a batch have these in common, or each has its own: in an
+        array of shape (B, nrows), or in a list of B arrays.
     demand : number, array of length ncols, or tuple (lower, upper) of these
         What each column takes, in the same way.
     maximize : bool
@@ -71,13 +76,19 @@ def transport(
         is ``"cpu"``: then they are copied to the host, and the results back.
     initial : Transport, or tuple (row_dual, col_dual), optional
         Duals to begin from, as the result for similar costs has them. The result is optimal
-        whatever they are.
+        whatever they are. A batch takes none.
+    sizes : (rows, cols), optional
+        For an array of shape (B, n, m): how many rows and columns of it each problem has, as for
+        `assign`.
+    on_error : {"raise", "mark"}
+        What becomes of the error of a problem in a batch, as for `assign`.
     seed, threads, time_limit, progress, callback
-        As for `maximum_matching`. ``callback(progress)`` sees the units shipped so far.
+        As for `maximum_matching`. ``callback(progress)`` sees the units shipped so far. The threads
+        of a batch solve one problem each.
 
     Returns
     -------
-    Transport
+    Transport, or BatchTransport for a batch
         In arrays like those of `C`, or in torch tensors if `C` is one. If dense costs or masses
         are tensors that ask for a gradient, the objective has one: the flow for costs, and for
         masses of ``"full"`` without a limit the duals.
@@ -123,21 +134,29 @@ def transport(
         Control(time_limit=time_limit, progress=progress, callback=callback),
         maximize=maximize, cardinality=cardinality, cost_limit=cost_limit,
         initial=initial, algorithm=algorithm, backend=backend, seed=seed, threads=threads,
+        sizes=sizes, on_error=on_error,
     )  # fmt: skip
     if request.has_row_limits:
         raise TypeError("transport takes one number as its cost_limit")
     if are_tensors(C):
         run = functools.partial(_solve_in_arrays, request)
-        t = solve_tensors(run, C, supply=supply, demand=demand, initial=initial)
+        t = solve_tensors(run, C, supply=supply, demand=demand, initial=initial, sizes=sizes)
         if is_tensor(C):
-            from gpumatch.results.gradients import cost_of_flow
+            from gpumatch.results.gradients import add_cost_of_flow
 
-            objective = cost_of_flow(t, C, supply, demand)
-            t.objective = t.objective if objective is None else objective
+            add_cost_of_flow(t, C, supply, demand)
         return t
-    return problem.solve(C, supply, demand, request)
+    return _solve(C, supply, demand, request)
 
 
-def _solve_in_arrays(request: Request, C: Any, *, supply: Any, demand: Any, initial: Any) -> Any:
+def _solve_in_arrays(request: Request, C: Any, *, supply: Any, demand: Any, **arrays: Any) -> Any:
     """The result for costs and arguments that were tensors before."""
-    return problem.solve(C, supply, demand, request._replace(initial=initial))
+    return _solve(C, supply, demand, request._replace(**arrays))
+
+
+def _solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
+    """The result of a request, for one problem or a batch."""
+    problems = request.batch_of(C)
+    if problems is not None:
+        return transport_batches.solve(problems, supply, demand, request)
+    return problem.solve(C, supply, demand, request)

@@ -25,7 +25,7 @@ DEFAULTS = {
     },
     gm.transport: {
         **RUN, **CALL, "algorithm": "auto", "maximize": False, "cardinality": "full",
-        "cost_limit": None, "initial": None,
+        "cost_limit": None, "initial": None, "sizes": None, "on_error": "raise",
     },
     gm.verify: {"optimal": True, "sizes": None, "supply": None, "demand": None},
     gm.algorithms: {"problem": None},

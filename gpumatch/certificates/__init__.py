@@ -60,7 +60,8 @@ def verify(
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes.
     result : Matching, BMatching, Assignment, BottleneckAssignment, Transport, \
-            DulmageMendelsohn, BlockTriangularForm, ProductMatching, or a batch of assignments
+            DulmageMendelsohn, BlockTriangularForm, ProductMatching, or a batch of assignments or \
+            flows
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,
@@ -75,8 +76,8 @@ def verify(
         How many rows and columns of a padded array each problem of a batch has, as they were given
         to `assign`.
     supply, demand : optional
-        The masses of a `Transport` as they were given to `transport`. Without them, those that the
-        result names are taken for these.
+        The masses of a `Transport` or of a batch of flows, as they were given to `transport`.
+        Without them, those that the result names are taken for these.
 
     Returns
     -------
@@ -111,7 +112,8 @@ def verify(
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
     if hasattr(result, "errors"):
-        return verify_batch(A, result, sizes=sizes, optimal=optimal)
+        masses = {"supply": supply, "demand": demand}
+        return verify_batch(A, result, sizes=sizes, optimal=optimal, **masses)
     if sizes is not None:
         raise TypeError("sizes are for the result of a batch")
     if hasattr(result, "flow_units"):

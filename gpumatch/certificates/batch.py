@@ -9,6 +9,7 @@ import numpy as np
 
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
 from gpumatch.certificates.base import Certificate, CertificateError
+from gpumatch.certificates.transport import verify_transport
 from gpumatch.costs import CostBatch
 from gpumatch.numeric.arrays import array_of, first_true
 
@@ -45,12 +46,19 @@ class BatchCertificate(Certificate):
 
 
 def verify_batch(
-    C: Any, result: Any, *, sizes: Any = None, optimal: bool = True
+    C: Any,
+    result: Any,
+    *,
+    sizes: Any = None,
+    optimal: bool = True,
+    supply: Any = None,
+    demand: Any = None,
 ) -> BatchCertificate:
     """Check each problem of a batch; see `gpumatch.verify`.
 
     What a problem is does not come from the result: a padded array is read as far as `sizes` says,
-    and whole without them.
+    and whole without them. Of flows, `supply` and `demand` are checked as they were given to
+    `transport`.
     """
     problems = CostBatch(C, sizes)
     if len(problems) != len(result):
@@ -61,11 +69,24 @@ def verify_batch(
             "" if isinstance(C, list) or sizes is not None else ": pass the sizes of the problems"
         )
         raise CertificateError(f"the result is for problems of other sizes{hint}")
-    _check_padding(result, problems.sizes)
-    checked = []
+    if hasattr(result, "row_to_col"):
+        _check_padding(result, problems.sizes)
+    checked: list[AssignmentCertificate] = []
     for k, costs in enumerate(problems):
+        one = result[k]
         try:
-            checked.append(verify_assignment(costs, result[k], optimal=optimal))
+            if hasattr(one, "flow_units"):
+                masses = [
+                    _mass_of(mass, k, length)
+                    for mass, length in zip((supply, demand), problems.sizes[k].tolist())
+                ]
+                checked.append(
+                    verify_transport(
+                        costs, one, optimal=optimal, supply=masses[0], demand=masses[1]
+                    )
+                )
+            else:
+                checked.append(verify_assignment(costs, one, optimal=optimal))
         except CertificateError as exc:
             raise CertificateError(f"problem {k}: {exc}") from exc
     return BatchCertificate(
@@ -76,6 +97,17 @@ def verify_batch(
         sum(one.gap for one in checked),
         tuple(checked),
     )
+
+
+def _mass_of(mass: Any, k: int, length: int) -> Any:
+    """The supply or demand of problem k: its own, if each problem has one."""
+    if isinstance(mass, tuple):
+        return tuple(_mass_of(part, k, length) for part in mass)
+    if isinstance(mass, list) and mass and (isinstance(mass[0], tuple) or np.ndim(mass[0])):
+        return mass[k]
+    if getattr(mass, "ndim", 0) == 2:
+        return mass[k, 0] if mass.shape[1] == 1 else mass[k, :length]
+    return mass
 
 
 def _check_padding(result: Any, sizes: np.ndarray) -> None:

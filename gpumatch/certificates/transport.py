@@ -636,6 +636,8 @@ def _exact_bounds(name: str, given: Any) -> list[Any]:
 
 
 def _exact(name: str, masses: Any) -> Any:
+    if hasattr(masses, "detach"):
+        masses = masses.detach()  # a tensor, which may ask for a gradient
     values = array_of(np, masses)
     if values.dtype.kind not in "biuf":
         raise CertificateError(f"{name} must be numbers; got {values.dtype}")

@@ -13,6 +13,7 @@ import numpy as np
 from gpumatch.contracts import Rounding
 from gpumatch.costs.base import Costs
 from gpumatch.costs.points import PointCosts
+from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import as_array, for_kernels
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
@@ -125,7 +126,7 @@ class CostBatch(Sequence[Any]):
             nrows, ncols = self.sizes.max(axis=0, initial=0).tolist()
             self.shape: tuple[int, int] = (nrows, ncols)
             return
-        self._array = as_array(source, "the costs")
+        self._array = as_array(source_of(source) if is_tensor(source) else source, "the costs")
         if self._array.ndim != 3:
             raise ValueError(f"sizes need costs of 3 dimensions; got {self._array.ndim}")
         count, *shape = self._array.shape

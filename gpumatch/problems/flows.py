@@ -52,23 +52,38 @@ class InfeasibleMassesError(InfeasibleError):
         What the one side must have, and what the other side has, in the caller's masses.
     by_rows : bool
         True if the rows are those that must have more.
+    problem : int, optional
+        The number of the problem in a batch.
     """
 
     def __init__(
-        self, rows: Any, cols: Any, needed: float, available: float, by_rows: bool = True
+        self,
+        rows: Any,
+        cols: Any,
+        needed: float,
+        available: float,
+        by_rows: bool = True,
+        problem: int | None = None,
     ) -> None:
         many, few = (rows, cols) if by_rows else (cols, rows)
         sides = ("rows", "columns") if by_rows else ("columns", "rows")
         ValueError.__init__(
             self,
-            f"the masses are infeasible: {len(many)} {sides[0]} must have {needed} in all, but the "
-            f"{len(few)} {sides[1]} that they may use have {available} only",
+            ("" if problem is None else f"problem {problem}: ")
+            + f"the masses are infeasible: {len(many)} {sides[0]} must have {needed} in all, "
+            f"but the {len(few)} {sides[1]} that they may use have {available} only",
         )
-        self.rows, self.cols, self.problem = rows, cols, None
+        self.rows, self.cols, self.problem = rows, cols, problem
         self.needed, self.available, self.by_rows = needed, available, by_rows
 
+    def of_problem(self, k: int) -> InfeasibleMassesError:
+        """The same of problem k of a batch."""
+        by_rows = self.by_rows
+        return type(self)(self.rows, self.cols, self.needed, self.available, by_rows, k)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rows, self.cols, self.needed, self.available, self.by_rows)
+        parts = self.rows, self.cols, self.needed, self.available, self.by_rows, self.problem
+        return type(self), parts
 
 
 class Found(NamedTuple):

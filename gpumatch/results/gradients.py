@@ -20,7 +20,7 @@ import torch
 from gpumatch.costs import PointCosts
 from gpumatch.interop.tensors import tensor_of
 
-__all__ = ["cost_of_flow", "costs_of_pairs", "with_value"]
+__all__ = ["add_cost_of_flow", "costs_of_pairs", "with_value"]
 
 _ORDERS = {"euclidean": 2.0, "cityblock": 1.0, "chebyshev": float("inf")}
 
@@ -47,7 +47,27 @@ def costs_of_pairs(
     return total
 
 
-def cost_of_flow(result: Any, costs: Any, supply: Any, demand: Any) -> Any:
+def add_cost_of_flow(result: Any, costs: Any, supply: Any, demand: Any) -> None:
+    """Give the objective of a flow in tensors, or of a batch, its gradients."""
+    if not hasattr(result, "sizes"):
+        objective = _cost_of_flow(result, costs, supply, demand)
+        result.objective = result.objective if objective is None else objective
+        return
+
+    def own(mass: Any, k: int, length: int) -> Any:
+        if isinstance(mass, torch.Tensor):
+            return mass[k][:length] if mass.ndim == 2 and mass.shape[1] > 1 else mass
+        return mass[k] if isinstance(mass, list) and isinstance(mass[0], torch.Tensor) else mass
+
+    objectives = []
+    for k, one in enumerate(result):
+        nrows, ncols = one.shape
+        part = costs[k, :nrows, :ncols]
+        objectives.append(_cost_of_flow(one, part, own(supply, k, nrows), own(demand, k, ncols)))
+    result.take_objectives(objectives)
+
+
+def _cost_of_flow(result: Any, costs: Any, supply: Any, demand: Any) -> Any:
     """The objective of a flow in tensors, with gradients to the tensors that ask for one.
 
     Its gradient is the flow for a dense matrix of costs, and the duals for masses. Duals are that

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gpumatch.numeric.arrays import array_module
 from gpumatch.results.pairs import matrix_of
 
-__all__ = ["Transport"]
+__all__ = ["BatchTransport", "Transport"]
 
 
 class Transport:
@@ -56,7 +56,7 @@ class Transport:
     ``rows, cols, flow = result`` unpacks to `row_ind`, `col_ind` and `flow`.
     """
 
-    _TENSORS = (
+    _TENSORS: tuple[str, ...] = (
         *("row_ind", "col_ind", "flow", "flow_units", "row_flow", "col_flow"),
         *("row_dual", "col_dual", "pair_costs"),
     )
@@ -203,3 +203,128 @@ class Transport:
         if isinstance(self.unit, int):
             return units
         return (units * self.unit).astype(self.dtype)
+
+
+def _of_each(name: str, brackets: str = "") -> Any:
+    """An attribute of each problem of a batch. For the batch, it raises an error."""
+
+    def refuse(self: Any) -> NoReturn:
+        raise AttributeError(
+            f"a batch has no {name} of its own; each problem has one: t[k].{name}{brackets}"
+        )
+
+    return property(refuse, doc=f"Only each problem has this: ``t[k].{name}{brackets}``.")
+
+
+class BatchTransport(Transport):
+    """The flows of B problems. ``t[k]`` is that of problem k, and iteration yields each.
+
+    Its arrays have a row for each problem. Entries of rows and columns that a problem does not have
+    are 0. Each problem has its own pairs, bounds, matrix and cover: ``t[k].to_matrix()``.
+
+    Attributes
+    ----------
+    row_dual, col_dual : int64 or float64 arrays of shapes (B, n) and (B, m)
+    row_flow, col_flow : arrays of the same shapes
+    size : int64 array of length B
+    total : array of length B
+    objective : int64 or float64 array of length B
+        Integers are float64 if one of them is beyond int64; ``t[k].objective`` is exact.
+    gap : float64 array of length B
+    proven : bool array of length B
+    shape : (int, int)
+        Rows and columns that have room for each problem.
+    sizes : int64 array of shape (B, 2)
+        The rows and columns of each problem.
+    errors : dict
+        With ``on_error="mark"``: the error of each problem that has no flow, by its number. Such a
+        problem has no pairs and is not proven.
+    maximize, cardinality, cost_limit, stats
+        As of a `Transport`.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> C = np.array([[[4, 1], [2, 0]], [[1, 5], [6, 1]]])
+    >>> t = gm.transport(C, supply=[2, 1], demand=np.array([[1, 2], [3, 0]]))
+    >>> t.objective.tolist(), t.row_dual.shape
+    ([4, 8], (2, 2))
+    >>> [flow.tolist() for _, _, flow in t]
+    [[2, 1], [2, 1]]
+    """
+
+    _TENSORS: tuple[str, ...] = ("row_dual", "col_dual", "row_flow", "col_flow", "total")
+
+    size: Any = None
+    total: Any = None
+    shape: Any = None
+    proven: Any
+
+    row_ind, col_ind, flow, flow_units, pair_costs, unit, dtype, row_bounds, col_bounds = (
+        _of_each(name)
+        for name in (
+            *("row_ind", "col_ind", "flow", "flow_units", "pair_costs", "unit", "dtype"),
+            *("row_bounds", "col_bounds"),
+        )
+    )
+    cover_ind, vertex_cover, edges, to_dict, to_matrix = (
+        _of_each(name, "()")
+        for name in ("cover_ind", "vertex_cover", "edges", "to_dict", "to_matrix")
+    )
+
+    def __init__(
+        self,
+        results: list[Transport],
+        *,
+        shape: tuple[int, int],
+        sizes: Any,
+        errors: dict[int, Exception],
+        maximize: bool,
+        cardinality: str,
+        cost_limit: float | None,
+        stats: dict[str, Any],
+    ) -> None:
+        self._results, self.sizes, self.errors = results, sizes, errors
+        self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
+        self.stats = stats
+        self.shape = shape
+        self.row_dual, self.col_dual = self._side("row_dual", 0), self._side("col_dual", 1)
+        self.row_flow, self.col_flow = self._side("row_flow", 0), self._side("col_flow", 1)
+        for name in ("size", "total", "objective", "gap", "proven"):
+            setattr(self, name, self._numbers(name))
+
+    def _side(self, name: str, side: int) -> Any:
+        """The arrays of all problems, each in a row of its own."""
+        parts = [getattr(one, name) for one in self._results]
+        dtype = np.result_type(*(part.dtype for part in parts)) if parts else np.dtype(np.int64)
+        found = self._xp.zeros((len(parts), self.shape[side]), dtype)
+        for k, part in enumerate(parts):
+            found[k, : part.size] = part
+        return found
+
+    @property
+    def _xp(self) -> Any:
+        return array_module(self._results[0].row_dual) if self._results else np
+
+    def _numbers(self, name: str) -> Any:
+        numbers = [getattr(one, name) for one in self._results]
+        dtypes = {"proven": bool, "gap": np.float64, "size": np.int64}
+        is_whole = all(type(number) is int and abs(number) < 2**63 for number in numbers)
+        return self._xp.asarray(
+            np.array(numbers, dtypes.get(name, np.int64 if is_whole else np.float64))
+        )
+
+    def __repr__(self) -> str:
+        count = len(self)
+        return f"BatchTransport({count} problems, {int(self.proven.sum())} proven optimal)"
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._results)
+
+    def __getitem__(self, k: int) -> Transport:
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"problem {k} of {len(self)}")
+        return self._results[k]
