@@ -1,7 +1,8 @@
 """`emd` and `emd2` with the signatures, results, logs and warnings of POT (``import ot``).
 
-A program that calls ``ot.emd`` calls ``gpumatch.interop.pot.emd`` instead. Arrays of NumPy, lists,
-sparse matrices of SciPy and torch tensors are taken, and results are like them. POT is not needed.
+A program that calls ``ot.emd`` calls ``gpumatch.interop.pot.emd`` instead. It takes arrays of NumPy
+and lists, sparse matrices of SciPy, and dense and sparse torch tensors. Results are like them. POT
+is not needed.
 
 These differ from POT:
 
@@ -188,10 +189,10 @@ class _Given:
 
     def __init__(self, a: Any, b: Any, M: Any) -> None:
         self.given = a, b, M
-        self.is_sparse = is_sparse(M)
         arrays = [source_of(part) if is_tensor(part) else part for part in (a, b, M)]
-        if isinstance(arrays[2], tuple):
-            raise TypeError("M must be a dense tensor, or a sparse matrix of SciPy")
+        if isinstance(arrays[2], tuple):  # a sparse tensor
+            arrays[2] = _matrix_of(*arrays[2])
+        self.is_sparse = is_sparse(arrays[2])
         self.costs = arrays[2].tocsr().astype(np.float64) if self.is_sparse else _floats(arrays[2])
         self.shape: tuple[int, int] = self.costs.shape
         self.like = next((part for part in (a, b) if part is not None and len(part)), M)
@@ -261,9 +262,11 @@ class _Given:
             )
         )
         if self.is_sparse:
-            from scipy.sparse import coo_matrix
+            if is_tensor(self.given[2]):
+                return self._sparse_tensor(flow, ends)
+            from scipy.sparse import coo_array
 
-            return coo_matrix((self._number(flow), (ends[:, 0], ends[:, 1])), shape=self.shape)
+            return coo_array((self._number(flow), (ends[:, 0], ends[:, 1])), shape=self.shape)
         if self._is_integer:
             warnings.warn(
                 "Input histogram consists of integer. The transport plan will be "
@@ -288,9 +291,34 @@ class _Given:
         )
         for part, gradient in parts:
             if is_tensor(part) and part.requires_grad and len(part):
+                if part is self.given[2] and self.is_sparse:
+                    part, gradient = self._entries(part, solved)
                 product = (part * gradient.to(part)).sum().to(cost)
                 cost = cost + (product - product.detach())
         return cost
+
+    def _sparse_tensor(self, flow: np.ndarray, ends: np.ndarray) -> Any:
+        """The plan as a sparse tensor in COO, in the dtype and on the device of the masses."""
+        import torch
+
+        values = self._like(flow)
+        if not is_tensor(values):
+            values = tensor_of(values)
+        places = tensor_of(np.ascontiguousarray(ends.T)).to(values.device)
+        return torch.sparse_coo_tensor(places, values, self.shape).coalesce()
+
+    def _entries(self, costs: Any, solved: _Solved) -> tuple[Any, Any]:
+        """The stored costs of a sparse tensor, and what their pairs carry."""
+        stored = costs if costs.is_sparse else costs.to_sparse_coo()
+        stored = stored.coalesce()
+        found, places = solved.found, stored.indices().cpu().numpy()
+        flow = np.zeros(places.shape[1])
+        if found is not None and found.size:
+            keys = found.row_ind * self.shape[1] + found.col_ind
+            wanted = places[0] * self.shape[1] + places[1]
+            spots = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+            flow = np.where(keys[spots] == wanted, found.flow[spots], 0.0)
+        return stored.values(), tensor_of(flow)
 
     def log(self, solved: _Solved) -> dict[str, Any]:
         return {
@@ -328,6 +356,17 @@ def _floats(values: Any) -> np.ndarray:
     if hasattr(values, "get") and not isinstance(values, np.ndarray):
         values = values.get()  # of a device
     return np.asarray(values, np.float64)
+
+
+def _matrix_of(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> Any:
+    """A sparse matrix of the arrays of a tensor. As in POT, its repeated entries are summed."""
+    from scipy.sparse import csr_matrix
+
+    arrays = (
+        part.get() if hasattr(part, "get") and not isinstance(part, np.ndarray) else part
+        for part in (data, indices, indptr)
+    )
+    return csr_matrix(tuple(arrays), shape=shape)
 
 
 def _column(given: Any, k: int) -> Any:

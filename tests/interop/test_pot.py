@@ -102,6 +102,32 @@ def test_warnings():
         emd(A, B, M)
 
 
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+def test_sparse_tensors(layout):
+    """As in POT, the plan is a sparse tensor, and stored costs have gradients."""
+    torch = pytest.importorskip("torch")
+    kept = np.ones(M.shape, bool)
+    kept[0, 1:3] = kept[3, 0] = False
+    rows, cols = kept.nonzero()
+    forms = {
+        "coo": lambda dense: torch.sparse_coo_tensor(np.array([rows, cols]), M[kept], M.shape),
+        "csr": lambda dense: dense.to_sparse_csr(),
+    }
+    costs = forms[layout](torch.tensor(np.where(kept, M, 0))).requires_grad_()
+    want, said = emd(A, B, coo_array((M[kept], (rows, cols)), shape=M.shape), log=True)
+    assert isinstance(want, coo_array)
+    a, b = torch.tensor(A, requires_grad=True), torch.tensor(B)
+    plan = emd(a, b, costs)
+    assert plan.layout == torch.sparse_coo
+    np.testing.assert_allclose(plan.to_dense(), want.toarray())
+    value = emd2(a, b, costs)
+    assert value.item() == pytest.approx(said["cost"])
+    (3 * value).backward()
+    np.testing.assert_allclose(a.grad, 3 * (said["u"] - said["u"].mean()), atol=1e-12)
+    np.testing.assert_allclose(costs.grad.to_dense(), 3 * want.toarray(), atol=1e-12)
+    assert emd(A, B, costs.detach()).is_sparse
+
+
 def test_gradients_are_duals_and_the_plan():
     torch = pytest.importorskip("torch")
     a, b, costs = (torch.tensor(part, requires_grad=True) for part in (A, B, M))
