@@ -43,7 +43,13 @@ import numpy as np
 
 from gpumatch.contracts import Control
 
-__all__ = ["TransportSolution", "TransportSolver", "TransportTask"]
+__all__ = [
+    "BoundedSolution",
+    "BoundedTask",
+    "TransportSolution",
+    "TransportSolver",
+    "TransportTask",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,3 +153,73 @@ class TransportSolution:
 
 TransportSolver = Callable[[TransportTask], TransportSolution]
 """The type of a transport algorithm."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundedTask:
+    """A transport problem whose pairs, rows and columns have bounds. No array is changed.
+
+    Minimise the sum of c_ij f_ij, where each pair carries 0 <= f_ij <= capacity_ij units, and each
+    row and column has from its lower to its upper bound.
+
+    Attributes
+    ----------
+    lower, upper : int64 arrays of length n + m
+        The bounds of rows, then of columns, with 0 <= lower <= upper.
+    indptr, indices, data : arrays
+        The costs in CSR, as of a `TransportTask`.
+    capacity : int64 array of length nnz
+        The most units of each stored pair, >= 0.
+    col_dual : array of length m, of the costs' dtype
+        Duals to begin from, finite.
+    control : Control
+
+    Notes
+    -----
+    With integers, ``8 * (min(n, m) + 2) * C < 2**62`` for the largest magnitude C of costs and of
+    the duals to begin from.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    capacity: np.ndarray
+    col_dual: np.ndarray
+    control: Control
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, len(self.col_dual)
+
+
+@dataclasses.dataclass
+class BoundedSolution:
+    """What an algorithm for a `BoundedTask` returns.
+
+    Attributes
+    ----------
+    flow : int64 array of length nnz
+        The units of each stored pair. No vertex and no pair is ever beyond its upper bound.
+    row_dual, col_dual : arrays of length n and m
+        The duals u and v. If `is_optimal`, u_i + v_j <= c_ij where a pair is not full, and
+        u_i + v_j >= c_ij where it carries something. A dual is at most 0 where the vertex has more
+        than its lower bound, and at least 0 where it has less than its upper bound.
+    is_optimal : bool
+        True if the algorithm has ended by itself with a cheapest flow. If it is False, and
+        `violator` is None, the control has stopped the run.
+    violator : (rows, cols, by_rows), optional
+        Rows and columns that show that there is no flow between the bounds. If `by_rows`, the lower
+        bounds of these rows add up to more than the upper bounds of these columns and the
+        capacities of the rows' pairs to other columns. Otherwise the columns need more than these
+        rows have and other rows' pairs to the columns carry.
+    stats : dict
+    """
+
+    flow: np.ndarray
+    row_dual: np.ndarray
+    col_dual: np.ndarray
+    is_optimal: bool
+    violator: tuple[np.ndarray, np.ndarray, bool] | None = None
+    stats: dict[str, Any] = dataclasses.field(default_factory=dict)

@@ -12,8 +12,8 @@ from typing import Any
 from gpumatch.dispatch.arguments import checked_flag
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.interop.tensors import is_tensor
+from gpumatch.problems import capacities, transport_batches
 from gpumatch.problems import transport as problem
-from gpumatch.problems import transport_batches
 from gpumatch.problems.request import Cardinality, Request
 from gpumatch.results.tensors import are_tensors, solve_tensors
 from gpumatch.results.transport import Transport
@@ -31,6 +31,7 @@ def transport(
     maximize: bool = False,
     cardinality: Cardinality = "full",
     cost_limit: float | None = None,
+    pair_capacity: Any = None,
     algorithm: str = "auto",
     backend: BackendName = "auto",
     initial: Any = None,
@@ -69,6 +70,11 @@ def transport(
         the smaller total keeps then costs as much as the limit, and ``"full"`` and ``"any"`` mean
         the same. With ``"maximum"``, pairs above the limit are forbidden. Otherwise, a fractional
         limit makes integer costs float64.
+    pair_capacity : number or array, optional
+        The most that a pair may carry: a number for all pairs, an array of the shape of `C`, or for
+        sparse `C` one number for each entry, in the order of its data. ``inf`` is no capacity.
+        Fractions make masses of integers float64.
+        Problems of a batch have a capacity in common, or each has its own, as of masses.
     algorithm : str
         ``"auto"``, or a name that `algorithms` lists for transport.
     backend : {"auto", "cpu", "cuda", "reference"}
@@ -139,24 +145,28 @@ def transport(
     if request.has_row_limits:
         raise TypeError("transport takes one number as its cost_limit")
     if are_tensors(C):
-        run = functools.partial(_solve_in_arrays, request)
+        run = functools.partial(_solve_in_arrays, request, pair_capacity)
         t = solve_tensors(run, C, supply=supply, demand=demand, initial=initial, sizes=sizes)
         if is_tensor(C):
             from gpumatch.results.gradients import add_cost_of_flow
 
             add_cost_of_flow(t, C, supply, demand)
         return t
-    return _solve(C, supply, demand, request)
+    return _solve(C, supply, demand, pair_capacity, request)
 
 
-def _solve_in_arrays(request: Request, C: Any, *, supply: Any, demand: Any, **arrays: Any) -> Any:
+def _solve_in_arrays(
+    request: Request, capacity: Any, C: Any, *, supply: Any, demand: Any, **arrays: Any
+) -> Any:
     """The result for costs and arguments that were tensors before."""
-    return _solve(C, supply, demand, request._replace(**arrays))
+    return _solve(C, supply, demand, capacity, request._replace(**arrays))
 
 
-def _solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
+def _solve(C: Any, supply: Any, demand: Any, capacity: Any, request: Request) -> Transport:
     """The result of a request, for one problem or a batch."""
     problems = request.batch_of(C)
     if problems is not None:
-        return transport_batches.solve(problems, supply, demand, request)
+        return transport_batches.solve(problems, supply, demand, capacity, request)
+    if capacity is not None:
+        return capacities.solve(C, supply, demand, capacity, request)
     return problem.solve(C, supply, demand, request)

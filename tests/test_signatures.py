@@ -25,9 +25,12 @@ DEFAULTS = {
     },
     gm.transport: {
         **RUN, **CALL, "algorithm": "auto", "maximize": False, "cardinality": "full",
-        "cost_limit": None, "initial": None, "sizes": None, "on_error": "raise",
+        "cost_limit": None, "pair_capacity": None, "initial": None, "sizes": None,
+        "on_error": "raise",
     },
-    gm.verify: {"optimal": True, "sizes": None, "supply": None, "demand": None},
+    gm.verify: {
+        "optimal": True, "sizes": None, "supply": None, "demand": None, "pair_capacity": None,
+    },
     gm.algorithms: {"problem": None},
     gm.warmup: {"backend": "auto", "tell": None},
     gm.BipartiteGraph.from_edges: {"shape": None},

@@ -4,6 +4,7 @@ The checkers share the conversion of the input with the algorithms, and nothing 
 
 - `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
 - `gpumatch.costs`: `Costs`, `as_costs` and `CostBatch`, with the costs of pairs and of row ranges;
+- `gpumatch.costs.capacities`: `PairCapacities`;
 - `gpumatch.numeric.arrays`: `array_module`, `array_of`, `any_true` and `first_true`, which the
   conversion uses too.
 
@@ -22,11 +23,8 @@ from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verif
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
-from gpumatch.certificates.transport import (
-    TransportCertificate,
-    check_violator,
-    verify_transport,
-)
+from gpumatch.certificates.transport import TransportCertificate, verify_transport
+from gpumatch.certificates.violators import check_violator
 
 __all__ = [
     "AssignmentCertificate",
@@ -52,6 +50,7 @@ def verify(
     sizes: Any = None,
     supply: Any = None,
     demand: Any = None,
+    pair_capacity: Any = None,
 ) -> Certificate:
     """Check a matching, an assignment, a flow or a form of a matrix, and what proves it.
 
@@ -78,6 +77,8 @@ def verify(
     supply, demand : optional
         The masses of a `Transport` or of a batch of flows, as they were given to `transport`.
         Without them, those that the result names are taken for these.
+    pair_capacity : optional
+        The capacities of pairs, in the same way.
 
     Returns
     -------
@@ -112,14 +113,15 @@ def verify(
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
     if hasattr(result, "errors"):
-        masses = {"supply": supply, "demand": demand}
+        masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
         return verify_batch(A, result, sizes=sizes, optimal=optimal, **masses)
     if sizes is not None:
         raise TypeError("sizes are for the result of a batch")
     if hasattr(result, "flow_units"):
-        return verify_transport(A, result, optimal=optimal, supply=supply, demand=demand)
-    if supply is not None or demand is not None:
-        raise TypeError("supply and demand are for a Transport")
+        masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
+        return verify_transport(A, result, optimal=optimal, **masses)
+    if supply is not None or demand is not None or pair_capacity is not None:
+        raise TypeError("supply, demand and pair_capacity are for a Transport")
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:

@@ -53,12 +53,13 @@ def verify_batch(
     optimal: bool = True,
     supply: Any = None,
     demand: Any = None,
+    pair_capacity: Any = None,
 ) -> BatchCertificate:
     """Check each problem of a batch; see `gpumatch.verify`.
 
     What a problem is does not come from the result: a padded array is read as far as `sizes` says,
-    and whole without them. Of flows, `supply` and `demand` are checked as they were given to
-    `transport`.
+    and whole without them. Of flows, `supply`, `demand` and `pair_capacity` are checked as they
+    were given to `transport`.
     """
     problems = CostBatch(C, sizes)
     if len(problems) != len(result):
@@ -76,15 +77,16 @@ def verify_batch(
         one = result[k]
         try:
             if hasattr(one, "flow_units"):
+                lengths = problems.sizes[k].tolist()
                 masses = [
-                    _mass_of(mass, k, length)
-                    for mass, length in zip((supply, demand), problems.sizes[k].tolist())
+                    _mass_of(mass, k, length) for mass, length in zip((supply, demand), lengths)
                 ]
-                checked.append(
-                    verify_transport(
-                        costs, one, optimal=optimal, supply=masses[0], demand=masses[1]
-                    )
-                )
+                given = {
+                    "supply": masses[0],
+                    "demand": masses[1],
+                    "pair_capacity": _capacity_of(pair_capacity, k, lengths),
+                }
+                checked.append(verify_transport(costs, one, optimal=optimal, **given))
             else:
                 checked.append(verify_assignment(costs, one, optimal=optimal))
         except CertificateError as exc:
@@ -108,6 +110,15 @@ def _mass_of(mass: Any, k: int, length: int) -> Any:
     if getattr(mass, "ndim", 0) == 2:
         return mass[k, 0] if mass.shape[1] == 1 else mass[k, :length]
     return mass
+
+
+def _capacity_of(capacity: Any, k: int, lengths: list[int]) -> Any:
+    """The capacities of the pairs of problem k."""
+    if isinstance(capacity, list):
+        return capacity[k] if capacity and np.ndim(capacity[0]) else capacity
+    if getattr(capacity, "ndim", 0) == 3:
+        return capacity[k, : lengths[0], : lengths[1]]
+    return capacity
 
 
 def _check_padding(result: Any, sizes: np.ndarray) -> None:

@@ -68,7 +68,7 @@ def sum_in_units(values: Any) -> int:
     if values.size <= FEW and isinstance(values, np.ndarray):
         return sum(map(units_of, values.tolist()))
     if values.dtype.kind != "f":
-        return _whole_sum(values.astype(np.int64, copy=False)) << LEAST
+        return whole_sum(values.astype(np.int64, copy=False)) << LEAST
     total = 0
     for begin in range(0, values.size, ADDED):
         for number, exponent in _by_exponent(values[begin : begin + ADDED]):
@@ -100,7 +100,7 @@ def at_least(units: int) -> float:
     return 0.0 - at_most(-units)
 
 
-def _whole_sum(values: Any) -> int:
+def whole_sum(values: Any) -> int:
     """The sum of int64 numbers; their halves do not overflow."""
     return (int((values >> HALF).sum()) << HALF) + int((values & (2**HALF - 1)).sum())
 

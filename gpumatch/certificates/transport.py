@@ -4,7 +4,7 @@
 to be maximised, L the limit (0 if there is none), and f the flow in units, these are checked:
 
 1. the pairs are distinct, in order, and carry at least a unit each; masses agree with units,
-2. every pair is allowed, and the objective is what the flow costs,
+2. every pair is allowed and within its capacity, and the objective is what the flow costs,
 3. no row and no column is beyond its bounds; the flow is as large as asked for: the smaller side in
    full, or the masses of a vertex cover that every allowed pair touches, or any,
 4. no flow that competes is much cheaper, by the theorem,
@@ -23,6 +23,15 @@ has l to h units, so it pays at least b(q). No pair of f' is inside the cover, b
 those of the cover: none is left for two vertices of it. So the pairs of f' cost at least what their
 vertices pay. ∎
 
+With capacities of pairs, let k be the least of a pair's capacity and of the upper bounds of its two
+vertices, and P any pairs that cost less than their prices. P's pairs need not be fair: B gets the
+sum of k (c - L - u - v) over P instead. A pair of P with reduced cost r < 0 pays r f' >= r k, and
+prices that are lowered for other pairs only raise its r. Pairs that cost hardly less than their
+prices, as by rounding, are not in P but made fair, because they may be many. The cover is a cut: it
+need not touch every pair, and the capacities of the pairs that it does not touch, those across,
+belong to its masses. Every largest flow fills these, so B gets k (c - u - v) of each of them, of
+either sign. docs/algorithms/correctness.md has more.
+
 Sums of products are exact. Bound and gap are rounded outward at the end. Integers must leave no
 gap. Floats may leave the allowance of `gpumatch.certificates.gaps`, with the mass shipped in
 place of the number of pairs, and the smaller number of rows and columns in place of the pairs of
@@ -32,7 +41,6 @@ which duals can be sums.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Protocol
@@ -53,18 +61,20 @@ from gpumatch.certificates.base import (
 )
 from gpumatch.certificates.gaps import OUTWARD, ROUNDED, ULPS, blur_of
 from gpumatch.certificates.limits import bars_of, left_out, limits_of
-from gpumatch.certificates.slacks import LEAST, Prices, most
+from gpumatch.certificates.slacks import Prices, most, whole_sum
+from gpumatch.certificates.units import MOST, check_masses, products, rounded_up
 from gpumatch.costs import Costs, as_costs
+from gpumatch.costs.capacities import PairCapacities
 from gpumatch.numeric.arrays import any_true, array_of, first_true
 
 __all__ = [
     "ClaimedTransport",
     "TransportCertificate",
-    "check_violator",
     "verify_transport",
 ]
 
-MOST = 2**62  # units of a side
+RATHER_ROUNDING = 2.0**-46
+"""Up to this share of its prices, what a pair lacks is taken for rounding."""
 
 
 class ClaimedTransport(Protocol):
@@ -83,6 +93,7 @@ class ClaimedTransport(Protocol):
     maximize: bool
     cardinality: str
     cost_limit: float | None
+    pair_capacity: Any
 
     @property
     def flow(self) -> Any: ...
@@ -115,85 +126,28 @@ def verify_transport(
     optimal: bool = True,
     supply: Any = None,
     demand: Any = None,
+    pair_capacity: Any = None,
 ) -> TransportCertificate:
     """Check a flow and the duals that bound its cost; see `gpumatch.verify`.
 
-    `supply` and `demand` are the masses as they were given to `transport`. Without them, the bounds
-    that the result names are taken for those.
+    `supply`, `demand` and `pair_capacity` are the masses and capacities as they were given to
+    `transport`. Without them, those that the result names are taken for these.
     """
     costs = as_costs(C)
     claim = _Claim(costs.to_host(), result, costs.rounding)
+    if pair_capacity is not None:
+        claim.check_capacity(PairCapacities(pair_capacity, C, claim.costs).values)
     for name, given, bounds in (
         ("supply", supply, claim.bounds[0]),
         ("demand", demand, claim.bounds[1]),
     ):
         if given is not None:
-            _check_masses(name, given, bounds, claim.unit)
+            check_masses(name, given, bounds, claim.unit)
     claim.check_pairs()
     claim.check_objective()
     is_complete = claim.check_size(optimal)
     is_complete &= claim.look_at_pairs(optimal)
     return claim.certificate(is_complete, optimal)
-
-
-def check_violator(
-    C: Any,
-    supply: Any,
-    demand: Any,
-    error: Any,
-    *,
-    maximize: bool = False,
-    cardinality: str = "full",
-    cost_limit: float | None = None,
-) -> None:
-    """Check that what an `InfeasibleError` of `transport` names shows that no flow exists.
-
-    Parameters
-    ----------
-    C, supply, demand, maximize, cardinality, cost_limit
-        The arguments of the call.
-    error : InfeasibleError
-        Its `rows`, `cols` and `by_rows` are looked at.
-
-    Raises
-    ------
-    CertificateError
-        If a vertex that must have more reaches one that is not named, or the named ones have
-        enough.
-    """
-    costs = as_costs(C).to_host()
-    sign = -1 if maximize else 1
-    sides = [_exact_bounds(name, part) for name, part in (("supply", supply), ("demand", demand))]
-    sides = [_spread(side, length) for side, length in zip(sides, costs.shape)]
-    totals = [sum(upper) for _, upper in sides]
-    needs = [lower for lower, _ in sides]
-    if cardinality == "full" and cost_limit is None:
-        smaller = 0 if totals[0] <= totals[1] else 1
-        needs[smaller] = sides[smaller][1]
-    marks = [
-        marks_of(np, array_of(np, part), length, side)
-        for part, length, side in zip((error.rows, error.cols), costs.shape, ("row", "column"))
-    ]
-    this, other = (0, 1) if check_flag("by_rows", error.by_rows) else (1, 0)
-    bars = bars_of(limits_of(cost_limit, costs, sign), costs.is_integer)
-    for tile in costs.tiles():
-        rows, cols, values = costs.tile(tile)
-        values = values * sign if values.dtype.kind != "b" else values.astype(np.int64) * sign
-        allowed = values < math.inf
-        if cardinality == "maximum" and bars is not None:
-            allowed &= values <= bars[rows]
-        ends = marks[0][rows], marks[1][cols]
-        pair = first_pair(np, rows, cols, allowed & ends[this] & ~ends[other])
-        if pair is not None:
-            raise CertificateError(
-                f"the pair of row {pair[0]} and column {pair[1]} leads out of the violator"
-            )
-    needed = sum(needs[this][k] for k in marks[this].nonzero()[0])
-    available = sum(sides[other][1][k] for k in marks[other].nonzero()[0])
-    if needed <= available:
-        raise CertificateError(
-            f"the violator needs {float(needed)}, and {float(available)} are available to it"
-        )
 
 
 class _Claim:
@@ -221,6 +175,7 @@ class _Claim:
                 ("row", "column"), (result.row_dual, result.col_dual), costs.shape
             )
         ]
+        self.capacity = _checked_capacity(getattr(result, "pair_capacity", None), costs)
         self.limits = limits_of(result.cost_limit, costs, self.sign)
         self.bars = bars_of(self.limits, costs.is_integer)
         if self.is_free and has_limit and any_true(~(abs(self.limits) < math.inf)):
@@ -230,6 +185,63 @@ class _Claim:
             self.base = self.limits if has_limit else np.zeros(costs.shape[0], np.int64)
         self.is_whole = costs.is_integer and (self.base is None or self.base.dtype.kind == "i")
         self.has_float_duals = any(dual.dtype.kind == "f" for dual in self.duals)
+
+    # -- capacities of pairs ----------------------------------------------------------------------
+
+    def check_capacity(self, given: Any) -> None:
+        """Check that the result's capacities are these, in whole units."""
+        if self.capacity is None or self.capacity.values.shape != given.shape:
+            raise CertificateError("the result is for other capacities of pairs")
+        is_fraction = given.dtype.kind == "f" and any_true(given != np.floor(given))
+        if isinstance(self.unit, int) and is_fraction:
+            raise CertificateError("the capacity of a pair is a fraction, but units are 1")
+        if given.dtype.kind == "f" or not isinstance(self.unit, int):
+            given = np.floor(np.minimum(given / self.unit, float(MOST)))
+        units = np.minimum(given, MOST).astype(np.int64)
+        stray = first_true((units != self.capacity.values).ravel())
+        if stray is not None:
+            raise CertificateError(
+                f"the capacity of a pair is {units.ravel()[stray]} units, but the result has "
+                f"{self.capacity.values.ravel()[stray]}"
+            )
+
+    def _room(self, rows: Any, cols: Any) -> Any:
+        """The most units that pairs carry: their capacity, or what their vertices may have."""
+        assert self.capacity is not None
+        room = self.capacity.at(self.capacity.values, rows, cols)
+        return np.minimum(room, np.minimum(self.bounds[0][1][rows], self.bounds[1][1][cols]))
+
+    def _check_room(self) -> None:
+        """Check that no pair is beyond its capacity."""
+        if self.capacity is not None:
+            room = self._room(self.rows, self.cols)
+            stray = first_true(self.units > room)
+            if stray is not None:
+                raise CertificateError(
+                    f"pair {stray} carries {self.units[stray]} units of {room[stray]}"
+                )
+
+    def _are_full(self, rows: Any, cols: Any) -> Any:
+        """Which pairs carry as much as they may."""
+        units = np.zeros(rows.size, np.int64)
+        if self.size:
+            keys = self.rows * self.costs.shape[1] + self.cols
+            wanted = rows * self.costs.shape[1] + cols
+            places = np.minimum(np.searchsorted(keys, wanted), self.size - 1)
+            units = np.where(keys[places] == wanted, self.units[places], 0)
+        return units >= self._room(rows, cols)
+
+    def _own_sum(self, rows: Any, cols: Any) -> Fraction:
+        """What pairs would pay in units beyond their prices, were they full."""
+        if not rows.size:
+            return Fraction(0)
+        room = self._room(rows, cols)
+        paid = products(self._wide(self.costs.at(rows, cols)), room) * self.sign
+        for side, ends in zip(self.prices, (rows, cols)):
+            paid -= products(side[ends], room)
+        if self.base is not None:
+            paid -= products(self.base[rows], room)
+        return paid
 
     # -- what is there ---------------------------------------------------------------------------
 
@@ -255,19 +267,23 @@ class _Claim:
         if stray is not None:
             raise CertificateError(f"pair {stray + 1} is not after pair {stray}")
         self.size, self.units = size, units
+        self.total = whole_sum(units)
+        if self.total > MOST:
+            raise CertificateError(f"the pairs carry {self.total} units, more than there may be")
         self.sums = []
         for side, ends_of, (_, upper) in zip(("row", "column"), ends, self.bounds):
-            sums = [0] * upper.size
-            for end, more in zip(ends_of.tolist(), units.tolist()):
-                sums[end] += more
-            for vertex, (got, room) in enumerate(zip(sums, upper.tolist())):
-                if got > room:
-                    raise CertificateError(f"{side} {vertex} has {got} units of {room}")
-            self.sums.append(np.array(sums, np.int64))
-        self.total = int(self.sums[0].sum())
-        self._check_masses()
+            sums = np.zeros(upper.size, np.int64)  # none is beyond the total, so none wraps around
+            np.add.at(sums, ends_of, units)
+            vertex = first_true(sums > upper)
+            if vertex is not None:
+                raise CertificateError(
+                    f"{side} {vertex} has {sums[vertex]} units of {upper[vertex]}"
+                )
+            self.sums.append(sums)
+        self._check_room()
+        self._check_named()
 
-    def _check_masses(self) -> None:
+    def _check_named(self) -> None:
         """The masses that the result names beside the units."""
         result = self.result
         for name, units in (
@@ -307,7 +323,7 @@ class _Claim:
         if hasattr(self.result, "pair_costs"):
             check_pair_costs(array_of(np, self.result.pair_costs), self.paid * self.sign)
         self.objective = python_number("the objective", self.result.objective)
-        self.cost = _products(self.paid, self.units) * Fraction(self.unit)
+        self.cost = products(self.paid, self.units) * Fraction(self.unit)
         is_exact = self.is_whole and isinstance(self.unit, int)
         off: Any = math.inf
         if not math.isinf(self.objective):
@@ -322,7 +338,7 @@ class _Claim:
     @property
     def _magnitude(self) -> Fraction:
         """The sum of the magnitudes of what the pairs cost."""
-        return _products(abs(self.paid), self.units) * Fraction(self.unit)
+        return products(abs(self.paid), self.units) * Fraction(self.unit)
 
     def check_size(self, optimal: bool) -> bool:
         """Point 3, except for the pairs that a cover must touch; whether it holds."""
@@ -357,7 +373,7 @@ class _Claim:
                     f"{side} {short} has {got[short]} units, but needs {needed[short]}"
                 )
             is_met &= short is None
-        if self.is_largest and is_met:
+        if self.is_largest and is_met and self.capacity is None:
             covered = sum(
                 sum(upper[marks].tolist()) for marks, (_, upper) in zip(self.inside, self.bounds)
             )
@@ -384,13 +400,19 @@ class _Claim:
         self.lowered = [np.zeros(length, prices.dtype) for length in self.costs.shape]
         self.worst: tuple[Any, int, int] | None = None
         self.edges, is_covered = 0, True
+        none = np.zeros(0, np.int64)
+        self.below, self.across = [(none, none)], [(none, none)]
         has_left = [got < upper for got, (_, upper) in zip(self.sums, self.bounds)]
         for rows, cols, values, allowed in self._tiles():
             self.edges += values.size if allowed is None else count_of(allowed)
             every = np.ones(values.shape, bool) if allowed is None else allowed
             if self.is_largest:
                 ends = self.inside[0][rows], self.inside[1][cols]
-                pair = first_pair(np, rows, cols, every & ~ends[0] & ~ends[1])
+                bare = every & ~ends[0] & ~ends[1]
+                pair = first_pair(np, rows, cols, bare)
+                if pair is not None and self.capacity is not None:
+                    self.across.append(_marked(rows, cols, bare))
+                    every, pair = every & ~bare, None
                 is_covered &= pair is None
                 if pair is not None and optimal:
                     raise CertificateError(
@@ -399,11 +421,41 @@ class _Claim:
                 allowed = every & ~(ends[0] & ends[1])
             if optimal and self.is_free and self.bars is not None:
                 bare = every & has_left[0][rows] & has_left[1][cols] & (values <= self.bars[rows])
+                if self.capacity is not None:
+                    bare[bare] = ~self._are_full(*_marked(rows, cols, bare))
                 pair = first_pair(np, rows, cols, bare)
                 if pair is not None:
                     raise CertificateError(left_out(*pair).replace("are unmatched", "have more"))
-            self._lower(~has_left[0], *prices.below(rows, cols, values, allowed))
-        return is_covered
+            below = prices.below(rows, cols, values, allowed)
+            if self.capacity is not None:
+                below = self._take_full(*below)
+            self._lower(~has_left[0], *below)
+        return is_covered and self._fills_cut(optimal)
+
+    def _take_full(self, rows: Any, cols: Any, amounts: Any) -> tuple[Any, Any, Any]:
+        """Note the pairs whose capacity pays for costs below their prices; return the others."""
+        is_rounding = np.zeros(rows.size, bool)
+        if amounts.dtype.kind == "f":
+            sizes = abs(self.prices[0][rows]) + abs(self.prices[1][cols]) + amounts
+            is_rounding = amounts <= sizes * RATHER_ROUNDING
+        kept = ~is_rounding
+        self.below.append((rows[kept].astype(np.int64), cols[kept].astype(np.int64)))
+        return rows[is_rounding], cols[is_rounding], amounts[is_rounding]
+
+    def _fills_cut(self, optimal: bool) -> bool:
+        """Whether the flow is as large as the cut of pairs with capacities allows."""
+        self.below_pairs, self.across_pairs = (
+            tuple(np.concatenate(part) for part in zip(*found))
+            for found in (self.below, self.across)
+        )
+        if not self.is_largest or self.capacity is None:
+            return True
+        covered = whole_sum(self._room(*self.across_pairs)) + sum(
+            whole_sum(upper[marks]) for marks, (_, upper) in zip(self.inside, self.bounds)
+        )
+        if covered != self.total and optimal:
+            raise CertificateError(f"{self.total} units are shipped, but the cut has {covered}")
+        return covered == self.total
 
     def _lower(self, into_rows: Any, rows: Any, cols: Any, amounts: Any) -> None:
         """Move what pairs cost less than their prices into rows that ship all, or into columns."""
@@ -423,20 +475,22 @@ class _Claim:
         gap: Any = math.inf
         base = Fraction(0)
         if self.base is not None and self.base.size:
-            base = _products(self.base[:1], np.array([self.total])) * unit
+            base = products(self.base[:1], np.array([self.total])) * unit
         if is_complete and all(most(part) < math.inf for part in self.lowered):
             bound = base
             for price, lowered, dual, least, (_, upper) in zip(
                 self.prices, self.lowered, self.duals, self.least, self.bounds
             ):
-                bound += _products(price, np.where(price > 0, least, upper)) * unit
-                bound -= _products(lowered, upper) * unit
+                bound += products(price, np.where(price > 0, least, upper)) * unit
+                bound -= products(lowered, upper) * unit
                 cut = dual * self.sign - price
                 for part in (lowered, cut):
-                    moved += _products(part, np.maximum(upper, 1)) * unit
+                    moved += products(part, np.maximum(upper, 1)) * unit
+            for pairs in (self.below_pairs, self.across_pairs):
+                bound += self._own_sum(*pairs) * unit
             blur = self._blur(self.cost - bound)
             bound -= Fraction(blur)
-            gap = _rounded_up(self.cost - bound)
+            gap = rounded_up(self.cost - bound)
             if self.is_whole:
                 whole = (self.cost - bound) / unit
                 gap = int(whole) * self.unit
@@ -494,10 +548,15 @@ class _Claim:
         """The magnitudes of all numbers whose sum the gap is."""
         parts = [self._magnitude]
         for price, (_, upper) in zip(self.prices, self.bounds):
-            parts.append(_products(abs(price), upper) * Fraction(self.unit))
+            parts.append(products(abs(price), upper) * Fraction(self.unit))
         if self.base is not None and self.base.size:
             total = np.array([self.total])
-            parts.append(_products(abs(self.base[:1]), total) * Fraction(self.unit))
+            parts.append(products(abs(self.base[:1]), total) * Fraction(self.unit))
+        for rows, cols in (self.below_pairs, self.across_pairs):
+            if rows.size:
+                room, paid = self._room(rows, cols), self._wide(self.costs.at(rows, cols))
+                for part in (paid, self.prices[0][rows], self.prices[1][cols]):
+                    parts.append(products(abs(part), room) * Fraction(self.unit))
         return float(sum(parts))
 
     def _shown(self, bound: Fraction | None) -> float:
@@ -506,7 +565,7 @@ class _Claim:
             return -math.inf * self.sign
         if self.is_whole and isinstance(self.unit, int):
             return int(bound) * self.sign
-        return -_rounded_up(-bound) * self.sign + 0.0
+        return -rounded_up(-bound) * self.sign + 0.0
 
     def _reason(self, bound: Fraction | None, gap: Any) -> str:
         """What keeps the duals from proving more."""
@@ -549,32 +608,6 @@ class _Claim:
             yield rows, cols, values, allowed
 
 
-# -- numbers ---------------------------------------------------------------------------------------
-
-
-def _products(values: Any, units: Any) -> Fraction:
-    """The exact sum of products of numbers and whole units."""
-    if values.dtype.kind != "f":
-        return Fraction(sum(map(operator.mul, values.tolist(), units.tolist())))
-    mantissas, exponents = np.frexp(values.astype(np.float64, copy=False))
-    sums: dict[int, int] = {}
-    whole = (mantissas * 2.0**53).astype(np.int64).tolist()
-    for mantissa, exponent, count in zip(whole, exponents.tolist(), units.tolist()):
-        sums[exponent] = sums.get(exponent, 0) + mantissa * count
-    return Fraction(sum(part << (exponent + LEAST) for exponent, part in sums.items())) / (
-        1 << (LEAST + 53)
-    )
-
-
-def _rounded_up(number: Fraction) -> float:
-    """The least float that is no less."""
-    try:
-        nearest = float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.nextafter(math.inf, 0.0)
-    return math.nextafter(nearest, math.inf) if Fraction(nearest) < number else nearest
-
-
 # -- masses ----------------------------------------------------------------------------------------
 
 
@@ -604,6 +637,19 @@ def _checked_bounds(side: str, given: Any, length: int) -> tuple[Any, Any]:
     return lower, upper
 
 
+def _checked_capacity(given: Any, costs: Costs) -> Any:
+    """The capacities that a result names, in units; None without."""
+    if given is None:
+        return None
+    units = array_of(np, given)
+    if units.dtype != np.int64:
+        raise CertificateError(f"the capacities of pairs must be int64; got {units.dtype}")
+    try:
+        return PairCapacities(units, costs, costs)
+    except ValueError as exc:
+        raise CertificateError(str(exc)) from exc
+
+
 def _checked_ends(side: str, given: Any, length: int) -> Any:
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise CertificateError(
@@ -615,40 +661,7 @@ def _checked_ends(side: str, given: Any, length: int) -> Any:
     return given.astype(np.int64, copy=False)
 
 
-def _check_masses(name: str, given: Any, bounds: tuple[Any, Any], unit: float) -> None:
-    """Check that bounds in units are these masses, each off by less than a unit."""
-    for part, units in zip(_exact_bounds(name, given), bounds):
-        exact = _spread_one(part, units.size)
-        if len(exact) != units.size:
-            raise CertificateError(f"{name} has {len(exact)} numbers for {units.size} vertices")
-        for vertex, (mass, count) in enumerate(zip(exact, units.tolist())):
-            off = abs(mass / Fraction(unit) - count)
-            if off >= 1 or (off and isinstance(unit, int)):
-                raise CertificateError(
-                    f"{name} {vertex} is {float(mass)}, but the result has {count * unit}"
-                )
-
-
-def _exact_bounds(name: str, given: Any) -> list[Any]:
-    """Lower and upper bounds of masses as exact numbers: one, or a list of them."""
-    lower, upper = given if isinstance(given, tuple) else (0, given)
-    return [_exact(name, lower), _exact(name, upper)]
-
-
-def _exact(name: str, masses: Any) -> Any:
-    if hasattr(masses, "detach"):
-        masses = masses.detach()  # a tensor, which may ask for a gradient
-    values = array_of(np, masses)
-    if values.dtype.kind not in "biuf":
-        raise CertificateError(f"{name} must be numbers; got {values.dtype}")
-    if values.ndim == 0:
-        return Fraction(values.item())
-    return [Fraction(value) for value in values.astype(object).tolist()]
-
-
-def _spread(sides: list[Any], length: int) -> list[Any]:
-    return [_spread_one(part, length) for part in sides]
-
-
-def _spread_one(part: Any, length: int) -> list[Fraction]:
-    return part if isinstance(part, list) else [part] * length
+def _marked(rows: Any, cols: Any, marks: Any) -> tuple[Any, Any]:
+    """The rows and columns of marked pairs of a tile."""
+    own, other = (np.broadcast_to(part, marks.shape)[marks] for part in (rows, cols))
+    return own.astype(np.int64), other.astype(np.int64)

@@ -351,6 +351,9 @@ JOIN, JOIN_LISTED = (
 FINISH = _CPU + "assignment.search.finish:run"
 """The function that closes the gap of an exact algorithm's result, on the host."""
 
+BOUNDED_FLOWS = {"cpu": _CPU + "transport.bounded:solve"}
+"""The functions that solve transport with capacities of pairs, by backend."""
+
 FAIR_ROWS = _CPU + "assignment.search.fair_duals:write_fair_duals"
 """The function that writes the largest duals of rows that no pair undercuts, on the host."""
 

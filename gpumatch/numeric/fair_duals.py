@@ -35,6 +35,7 @@ __all__ = [
     "lower",
     "make_fair",
     "make_solution_fair",
+    "sum_of",
 ]
 
 ROUNDING = 2.0**-48
@@ -155,7 +156,7 @@ def lacks(
         near_rows, near_cols, near = _picked(is_near, rows, cols, values)
         terms = [*_parts(near), *(-part[near_rows] for part in of_rows), -col_dual[near_cols]]
         with np.errstate(over="ignore", invalid="ignore"):
-            slack, lower_parts = _sum_of(terms)
+            slack, lower_parts = sum_of(terms)
         short = (slack < 0).nonzero()[0]
         amounts = -slack[short]
         rounding = xp.where(lower_parts[short] > 0, amounts * ROUNDING, 0)
@@ -174,7 +175,7 @@ def two_sum(one: Any, other: Any) -> tuple[Any, Any]:
     return total, (one - (total - part)) + (other - part)
 
 
-def _sum_of(terms: list[Any]) -> tuple[Any, Any]:
+def sum_of(terms: list[Any]) -> tuple[Any, Any]:
     """The sums of some arrays, with their exact signs, and magnitudes of 0 where they are exact."""
     expansion = terms[:1]  # the least component first
     for term in terms[1:]:

@@ -10,7 +10,7 @@ import numpy as np
 from gpumatch.contracts import Costs
 from gpumatch.numeric.arrays import array_of, as_array, first_true, index_array
 
-__all__ = ["initial_duals", "initial_pairs"]
+__all__ = ["flow_duals", "initial_duals", "initial_pairs"]
 
 SUMS = 2**62
 """A bound of the sum of an integer dual and the costs of a path. Twice as much fits int64."""
@@ -112,6 +112,55 @@ def initial_duals(
         dual = xp.minimum(dual, dual.dtype.type(min(most, np.iinfo(dual.dtype).max)))
     dual = xp.clip(dual.astype(np.int64), -most, most)
     return -dual if maximize else dual
+
+
+def flow_duals(
+    initial: Any, shape: tuple[int, int], is_integer: bool, maximize: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Duals of rows and columns to begin a flow from, for costs that are minimised.
+
+    Parameters
+    ----------
+    initial : Transport, or tuple (row_dual, col_dual), optional
+    shape : (int, int)
+        The shape of the caller's costs.
+    is_integer : bool
+        True if the duals become int64, else float64.
+    maximize : bool
+        True if their sign changes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no real, finite numbers, one for each row and each column.
+    """
+    if initial is None:
+        return None
+    if hasattr(initial, "flow_units"):
+        initial = initial.row_dual, initial.col_dual
+    if not (isinstance(initial, tuple) and len(initial) == 2):
+        raise TypeError(
+            "initial must be a Transport, or the tuple (row_dual, col_dual); "
+            f"got {type(initial).__name__}"
+        )
+    duals = []
+    for k, (side, length) in enumerate(zip(initial, shape)):
+        name = f"initial[{k}]"
+        dual = array_of(np, as_array(side, name))
+        if dual.shape != (length,) or dual.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must be {length} numbers; got {dual.dtype} of shape {dual.shape}"
+            )
+        if not bool((abs(dual.astype(np.float64)) < math.inf).all()):
+            raise ValueError(f"{name} must be finite")
+        if is_integer:
+            if dual.dtype.kind == "f":
+                dual = np.clip(np.rint(dual), -(2.0**61), 2.0**61)
+            dual = np.clip(dual.astype(np.int64), -(2**61), 2**61)
+        else:
+            dual = dual.astype(np.float64)
+        duals.append(-dual if maximize else dual)
+    return duals[0], duals[1]
 
 
 def _spread(problem: Costs, limit: float | None) -> Any:

@@ -38,18 +38,19 @@ from gpumatch.costs import Costs, DenseCosts, as_costs, check_sums
 from gpumatch.dispatch.backends import choose_transport
 from gpumatch.dispatch.registry import FAIR_ROWS, load
 from gpumatch.interop.networkx import is_networkx
-from gpumatch.numeric.arrays import array_of, as_array, exactly
+from gpumatch.numeric.arrays import exactly
 from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude
 from gpumatch.numeric.fair_duals import difference_below, make_fair
 from gpumatch.numeric.gaps import Proof, proof_of, rounding_above
 from gpumatch.problems.flows import Found, InfeasibleMassesError, Shipper, merged, total_of
+from gpumatch.problems.initial import flow_duals
 from gpumatch.problems.masses import Bounds, Masses, masses_of
 from gpumatch.problems.request import Goal, Request, checked_limit
 from gpumatch.results.transport import Transport
 from gpumatch.running.control import InterruptsStop
 
-__all__ = ["solve"]
+__all__ = ["costs_of", "solve"]
 
 
 def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
@@ -64,7 +65,7 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
     """
     control = request.control
     with control.part("costs"):
-        given = _costs_of(C)
+        given = costs_of(C)
         choice = choose_transport(request.algorithm, request.backend, request.options, given)
         masses = masses_of(supply, demand, given.shape)
         limit = checked_limit(request.cost_limit, given.is_integer, request.maximize)
@@ -90,7 +91,7 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
     return result
 
 
-def _costs_of(C: Any) -> Costs:
+def costs_of(C: Any) -> Costs:
     """The costs of a caller, checked."""
     if is_networkx(C):
         raise TypeError("transport takes no networkx graph: pass its costs as a sparse matrix")
@@ -133,40 +134,14 @@ class _Turned:
 
     def duals_of(self, initial: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The caller's initial duals as the algorithm takes them."""
-        if initial is None:
-            return None
-        if isinstance(initial, Transport):
-            initial = initial.row_dual, initial.col_dual
-        if not (isinstance(initial, tuple) and len(initial) == 2):
-            raise TypeError(
-                "initial must be a Transport, or the tuple (row_dual, col_dual); "
-                f"got {type(initial).__name__}"
-            )
         shape = self.masses.rows.upper.size, self.masses.cols.upper.size
-        duals = [
-            self._dual_of(side, f"initial[{k}]", length)
-            for k, (side, length) in enumerate(zip(initial, shape))
-        ]
+        duals = flow_duals(initial, shape, self.costs.is_integer, self.goal.maximize)
+        if duals is None:
+            return None
         of_rows, of_cols = duals[::-1] if self.goal.transposed else duals
         if self.goal.limit is not None:
             of_rows = of_rows + of_rows.dtype.type(self.goal.limit)
         return of_rows, of_cols
-
-    def _dual_of(self, values: Any, name: str, length: int) -> np.ndarray:
-        dual = array_of(np, as_array(values, name))
-        if dual.shape != (length,) or dual.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must be {length} numbers; got {dual.dtype} of shape {dual.shape}"
-            )
-        if not bool((abs(dual.astype(np.float64)) < math.inf).all()):
-            raise ValueError(f"{name} must be finite")
-        if self.costs.is_integer:
-            if dual.dtype.kind == "f":
-                dual = np.clip(np.rint(dual), -(2.0**61), 2.0**61)
-            dual = np.clip(dual.astype(np.int64), -(2**61), 2**61)
-        else:
-            dual = dual.astype(np.float64)
-        return -dual if self.goal.maximize else dual
 
     def solved_by(
         self, shipper: Shipper, initial: tuple[np.ndarray, np.ndarray] | None, given: Costs

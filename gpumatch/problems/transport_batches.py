@@ -11,7 +11,7 @@ import numpy as np
 from gpumatch.costs import CostBatch, as_costs
 from gpumatch.dispatch.backends import check_backend
 from gpumatch.numeric.arrays import has_length
-from gpumatch.problems import transport
+from gpumatch.problems import capacities, transport
 from gpumatch.problems.flows import InfeasibleMassesError
 from gpumatch.problems.masses import Bounds, Masses, masses_of
 from gpumatch.problems.request import Request
@@ -24,8 +24,10 @@ BEAT = 0.05
 """The seconds between two ticks while threads solve problems."""
 
 
-def solve(problems: CostBatch, supply: Any, demand: Any, request: Request) -> BatchTransport:
-    """The flows of all problems.
+def solve(
+    problems: CostBatch, supply: Any, demand: Any, capacity: Any, request: Request
+) -> BatchTransport:
+    """The flows of all problems. `capacity` is that of pairs, or None.
 
     Raises
     ------
@@ -35,7 +37,7 @@ def solve(problems: CostBatch, supply: Any, demand: Any, request: Request) -> Ba
     if request.backend != "auto":
         check_backend(request.backend)
     masses = _Masses(problems, supply, demand)
-    batch, control = _Batch(problems, masses, request), request.control
+    batch, control = _Batch(problems, masses, capacity, request), request.control
     try:
         batch.run()
     except KeyboardInterrupt as exc:
@@ -96,8 +98,13 @@ def _is_list(mass: Any) -> bool:
 class _Batch:
     """A batch in work: its problems, and what has been found so far."""
 
-    def __init__(self, problems: CostBatch, masses: _Masses, request: Request) -> None:
+    def __init__(
+        self, problems: CostBatch, masses: _Masses, capacity: Any, request: Request
+    ) -> None:
         self.problems, self.masses, self.request = problems, masses, request
+        self.capacity = capacity
+        if _is_list(capacity) and len(capacity) != len(problems):
+            raise ValueError(f"pair_capacity must have {len(problems)} parts; got {len(capacity)}")
         self.found: dict[int, Transport] = {}
         self.errors: dict[int, Exception] = {}
         self.is_stopped = False
@@ -161,8 +168,22 @@ class _Batch:
             return must_stop()
 
         request = self.request._replace(sizes=None, threads=threads, control=Control(callback=tell))
-        self.found[k] = transport.solve(self.problems[k], *self.masses[k], request)
+        costs, capacity = self.problems[k], self._capacity_of(k)
+        if capacity is None:
+            self.found[k] = transport.solve(costs, *self.masses[k], request)
+        else:
+            self.found[k] = capacities.solve(costs, *self.masses[k], capacity, request)
         self._units[k] = int(self.found[k].flow_units.sum())
+
+    def _capacity_of(self, k: int) -> Any:
+        """The capacity of pairs of problem k."""
+        capacity = self.capacity
+        if _is_list(capacity):
+            return capacity[k]
+        if getattr(capacity, "ndim", 0) == 3:
+            nrows, ncols = self.problems.sizes[k].tolist()
+            return capacity[k, :nrows, :ncols]
+        return capacity
 
     def result(self) -> BatchTransport:
         """The result so far. A problem that is not solved has an empty flow."""

@@ -46,6 +46,9 @@ class Transport:
         True if the flow is optimal, as for an `Assignment`.
     row_bounds, col_bounds : pairs of int64 arrays
         The least and the most units of each row and column, as the caller gave them.
+    pair_capacity : int, or int64 array, optional
+        The most units of a pair: of all pairs, as a matrix, or in the order of the sparse costs'
+        sorted entries. None if pairs have no capacity.
     maximize, cardinality, cost_limit
         The arguments of the call.
     stats : dict
@@ -72,6 +75,7 @@ class Transport:
         *,
         row_bounds: tuple[Any, Any],
         col_bounds: tuple[Any, Any],
+        pair_capacity: Any = None,
         unit: float,
         dtype: Any,
         pair_costs: Any,
@@ -87,6 +91,7 @@ class Transport:
         self.row_ind, self.col_ind, self.flow_units = row_ind, col_ind, flow_units
         self.row_dual, self.col_dual, self.pair_costs = row_dual, col_dual, pair_costs
         self.row_bounds, self.col_bounds = row_bounds, col_bounds
+        self.pair_capacity = pair_capacity
         self.unit, self.dtype = unit, dtype
         self.objective, self.gap, self.proven = objective, gap, proven
         self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit

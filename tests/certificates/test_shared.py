@@ -12,6 +12,7 @@ CHECKERS = PACKAGE / "certificates"
 SHARED = {
     "gpumatch.bipartite": {"BipartiteGraph", "as_bipartite"},
     "gpumatch.costs": {"CostBatch", "Costs", "as_costs"},
+    "gpumatch.costs.capacities": {"PairCapacities"},
     "gpumatch.numeric.arrays": {"any_true", "array_module", "array_of", "first_true"},
 }
 WITHOUT_ALGORITHMS = {"compiling.py", "__init__.py", "__main__.py", "cli", "certificates"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.certificates import CertificateError, TransportCertificate
+from gpumatch.certificates.units import products
 
 COSTS = np.array([[4, 1, 3, 9], [2, 0, 5, 9], [3, 2, 2, 1]])
 SUPPLY, DEMAND = np.array([2, 3, 4]), np.array([3, 1, 4, 6])
@@ -17,7 +19,7 @@ SPARSE = (np.array([0, 2, 3, 5]), np.array([0, 1, 1, 1, 2]), np.array([1, 2, 3, 
 FIELDS = (
     *("row_ind", "col_ind", "flow", "flow_units", "row_flow", "col_flow", "pair_costs"),
     *("row_dual", "col_dual", "row_bounds", "col_bounds", "unit", "size", "total"),
-    *("objective", "gap", "maximize", "cardinality", "cost_limit"),
+    *("objective", "gap", "maximize", "cardinality", "cost_limit", "pair_capacity"),
 )
 QUESTIONS = {
     "full": (COSTS, SUPPLY, DEMAND, {}),
@@ -25,6 +27,8 @@ QUESTIONS = {
     "bounds": (COSTS, SUPPLY, ([1, 0, 2, 3], [3, 1, 4, 6]), {}),
     "limit": (COSTS, SUPPLY, DEMAND, {"cost_limit": 2}),
     "most": (SPARSE, [2, 3, 1], [1, 2, 9], {"cardinality": "maximum"}),
+    "room": (COSTS, SUPPLY, DEMAND, {"pair_capacity": 2}),
+    "cut": (COSTS, SUPPLY, DEMAND, {"pair_capacity": COSTS % 2 + 0.5, "cardinality": "maximum"}),
     "gain": (COSTS, DEMAND[:3], SUPPLY.sum(), {"maximize": True, "cardinality": "any"}),
 }
 
@@ -45,7 +49,10 @@ def claim_of(t):
 def question(name):
     costs, supply, demand, how = QUESTIONS[name]
     t = gm.transport(costs, supply, demand, threads=1, **how)
-    return costs, {"supply": supply, "demand": demand}, claim_of(t)
+    masses = {"supply": supply, "demand": demand}
+    if "pair_capacity" in how:
+        masses["pair_capacity"] = how["pair_capacity"]
+    return costs, masses, claim_of(t)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -120,6 +127,9 @@ LIES = {
     "no number": put("objective", math.nan),
     "the other way": lambda claim: setattr(claim, "maximize", not claim.maximize),
     "no answer": put("maximize", 1),
+    "capacities that are exceeded": put("pair_capacity", 0),
+    "capacities of other pairs": put("pair_capacity", np.zeros((2, 2), np.int64)),
+    "capacities of no units": put("pair_capacity", 0.5),
     "a cardinality that is none": put("cardinality", "most"),
 }
 
@@ -142,13 +152,61 @@ def test_a_wrong_cover_is_refused():
             gm.verify(costs, claim, **masses)
 
 
+@pytest.mark.parametrize("name", ["room", "cut"])
+def test_capacities_are_those_of_the_caller(name):
+    costs, masses, claim = question(name)
+    claim.pair_capacity = None
+    with pytest.raises(CertificateError, match="other capacities"):
+        gm.verify(costs, claim, **masses)
+    costs, masses, claim = question(name)
+    wrong = {**masses, "pair_capacity": np.asarray(masses["pair_capacity"]) + 0.25}
+    with pytest.raises(CertificateError, match="capacity of a pair"):
+        gm.verify(costs, claim, **wrong)
+    if name == "cut":
+        rows, cols = claim.cover_ind()
+        for cut in ((rows[1:], cols), (rows, cols[1:]), (np.arange(3), cols)):
+            claim.cover_ind = lambda cut=cut: cut
+            if len(cut[0]) != len(rows) or len(cut[1]) != len(cols):
+                with pytest.raises(CertificateError):
+                    gm.verify(costs, claim, **masses)
+
+
+def test_what_a_mass_may_be_off_by():
+    """By less than a unit, and by nothing if units are 1; numbers that are no float64 as well."""
+    for masses in (np.float32([0.25, 0.5]), np.longdouble([0.25, 0.5]), [0.25, 0.5]):
+        t = gm.transport([[1.0, 2.0], [3.0, 1.0]], np.asarray(masses, np.float64), 1.5)
+        gm.verify([[1.0, 2.0], [3.0, 1.0]], t, supply=masses, demand=1.5)
+        with pytest.raises(CertificateError, match="supply 1 is"):
+            gm.verify([[1.0, 2.0], [3.0, 1.0]], t, supply=[0.25, 0.5 + 2**-50], demand=1.5)
+    t = gm.transport([[1, 2]], 3, 2)
+    for wrong in (3.5, 2**63, np.uint64(2**63), -3):
+        with pytest.raises(CertificateError, match="supply 0 is"):
+            gm.verify([[1, 2]], t, supply=wrong)
+    gm.verify([[1, 2]], t, supply=3.0, demand=np.array([2, 2], np.uint64))
+
+
+def test_sums_of_products_are_exact():
+    random = np.random.default_rng(0)
+    for values in (
+        random.integers(-(2**62), 2**62, 500),
+        random.normal(size=500) * 10.0 ** random.integers(-300, 280, 500),
+        np.full(500, 5e-324),
+    ):
+        counts = random.integers(0, 2 ** random.integers(1, 62, 500))
+        exact = sum(Fraction(v) * u for v, u in zip(values.tolist(), counts.tolist()))
+        assert products(values, counts) == exact
+        assert products(values[:3], counts[:3]) == sum(
+            Fraction(v) * u for v, u in zip(values[:3].tolist(), counts[:3].tolist())
+        )
+
+
 def test_masses_are_those_of_the_caller():
     costs, masses, claim = question("floats")
     for name in masses:
         wrong = {**masses, name: masses[name] * (1 + 1e-15)}
         with pytest.raises(CertificateError, match=name):
             gm.verify(costs, claim, **wrong)
-    with pytest.raises(TypeError, match="supply and demand are for a Transport"):
+    with pytest.raises(TypeError, match="pair_capacity are for a Transport"):
         gm.verify(COSTS, gm.assign(COSTS), supply=1)
 
 
