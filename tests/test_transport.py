@@ -13,6 +13,7 @@ import gpumatch as gm
 from gpumatch.certificates import CertificateError, check_violator
 from gpumatch.dispatch import registry
 from tests import transport_reference
+from tests.assignment_cases import CASES
 from tests.transport_problems import problem
 
 C = np.array([[4, 1, 3], [2, 0, 5]])
@@ -156,6 +157,30 @@ def test_ones_are_an_assignment(cardinality, limit):
             assert t.flow.tolist() == [1] * t.size
             if limit is None:
                 assert t.size == a.size
+
+
+def check_ones(case):
+    """Whether a case is solved as by `assign`, with the same total to the last digit."""
+    a = gm.assign(case.costs, maximize=case.maximize, backend="cpu")
+    t = gm.transport(case.costs, 1, 1, maximize=case.maximize)
+    assert t.proven
+    assert t.objective == a.objective
+    assert type(t.objective) is type(a.objective)
+    assert (t.flow == 1).all()
+    assert t.size == min(case.shape)
+
+
+@pytest.mark.parametrize("size", [1, 2, 17, 100])
+def test_ones_are_an_assignment_in_each_small_case(size):
+    for case in CASES:
+        if min(case.shape) == size:
+            check_ones(case)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", [case for case in CASES if min(case.shape) > 100], ids=str)
+def test_ones_are_an_assignment_in_each_large_case(case):
+    check_ones(case)
 
 
 # -- how it is called ------------------------------------------------------------------------------
