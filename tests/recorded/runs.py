@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.recorded import assignment, crowds, generators, large, matching
+from tests.recorded import assignment, crowds, generators, large, matching, transport
 from tests.recorded.record import Group
 
 RECORDS: dict[str, dict[str, Group]] = {
@@ -11,4 +11,5 @@ RECORDS: dict[str, dict[str, Group]] = {
     "crowds": crowds.GROUPS,
     "large": large.GROUPS,
     "generators": generators.GROUPS,
+    "transport": transport.GROUPS,
 }
