@@ -108,6 +108,8 @@ def transport(
         A ValueError: no flow keeps to the bounds, or ships as much as the cardinality requires. It
         has the `rows` and `cols` that show it. They must ship or get `needed`, which is more than
         what is `available` to them.
+    MemoryError
+        If the matrix of computed costs, of 8 bytes a pair, does not fit into the host's memory.
     RuntimeError
         As for `maximum_matching`.
     KeyboardInterrupt

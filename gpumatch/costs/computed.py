@@ -45,7 +45,8 @@ class ComputedCosts(Costs):
 
     def dense(self, out: Any = None) -> Any:
         if out is None and not self.on_device:
-            _require_host_memory(math.prod(self.shape) * self.itemsize, self)
+            hint = "algorithm 'engine' on the CPU needs no matrix"
+            require_host_memory(math.prod(self.shape) * self.itemsize, self, hint)
         return super().dense(out)
 
     def up_to(self, limit: float) -> Costs:
@@ -92,7 +93,7 @@ class ComputedCosts(Costs):
         return kept
 
 
-def _require_host_memory(nbytes: int, costs: Costs) -> None:
+def require_host_memory(nbytes: int, costs: Costs, hint: str) -> None:
     """Raise MemoryError if the host has too little memory for the matrix of computed costs."""
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -103,5 +104,5 @@ def _require_host_memory(nbytes: int, costs: Costs) -> None:
         nrows, ncols = costs.shape
         raise MemoryError(
             f"the matrix of {nrows} x {ncols} computed costs needs {nbytes} bytes, and the host "
-            f"has {free} free; algorithm 'engine' on the CPU needs no matrix"
+            f"has {free} free; {hint}"
         )

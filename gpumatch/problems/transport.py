@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.costs import Costs, DenseCosts, as_costs, check_sums
+from gpumatch.costs.computed import require_host_memory
 from gpumatch.dispatch.backends import choose_transport
 from gpumatch.dispatch.registry import FAIR_ROWS, load
 from gpumatch.interop.networkx import is_networkx
@@ -51,6 +52,9 @@ from gpumatch.results.transport import Transport
 from gpumatch.running.control import InterruptsStop
 
 __all__ = ["costs_of", "solve"]
+
+COST_BYTES = 8
+"""What a pair of computed costs takes in the matrix that is made of them."""
 
 
 def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
@@ -98,6 +102,12 @@ def costs_of(C: Any) -> Costs:
     costs = as_costs(C)
     if costs.power:
         raise ValueError("the points are too far apart, or too near, for float64: scale them")
+    if costs.is_computed and not costs.on_device:
+        nbytes = COST_BYTES * math.prod(costs.shape)
+        hint = (
+            "transport makes it: pass the costs of near pairs as a sparse matrix, or fewer points"
+        )
+        require_host_memory(nbytes, costs, hint)
     return costs
 
 
