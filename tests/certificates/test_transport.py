@@ -29,6 +29,7 @@ QUESTIONS = {
     "most": (SPARSE, [2, 3, 1], [1, 2, 9], {"cardinality": "maximum"}),
     "room": (COSTS, SUPPLY, DEMAND, {"pair_capacity": 2}),
     "cut": (COSTS, SUPPLY, DEMAND, {"pair_capacity": COSTS % 2 + 0.5, "cardinality": "maximum"}),
+    "gate": (COSTS, SUPPLY, DEMAND, {"pair_capacity": 1, "cost_limit": 4}),
     "gain": (COSTS, DEMAND[:3], SUPPLY.sum(), {"maximize": True, "cardinality": "any"}),
 }
 
@@ -162,13 +163,19 @@ def test_capacities_are_those_of_the_caller(name):
     wrong = {**masses, "pair_capacity": np.asarray(masses["pair_capacity"]) + 0.25}
     with pytest.raises(CertificateError, match="capacity of a pair"):
         gm.verify(costs, claim, **wrong)
-    if name == "cut":
-        rows, cols = claim.cover_ind()
-        for cut in ((rows[1:], cols), (rows, cols[1:]), (np.arange(3), cols)):
-            claim.cover_ind = lambda cut=cut: cut
-            if len(cut[0]) != len(rows) or len(cut[1]) != len(cols):
-                with pytest.raises(CertificateError):
-                    gm.verify(costs, claim, **masses)
+
+
+def test_a_wrong_cut_is_refused():
+    costs, masses, claim = question("cut")
+    rows, cols = claim.cover_ind()
+    for cut in ((rows[1:], cols), (rows, cols[1:]), (np.arange(3), np.arange(4))):
+        if [len(part) for part in cut] == [len(rows), len(cols)]:
+            continue
+        claim.cover_ind = lambda cut=cut: cut
+        with pytest.raises(CertificateError, match=r"but the cut has|units, but needs"):
+            gm.verify(costs, claim, **masses)
+        with pytest.raises(CertificateError, match="the gap is"):
+            gm.verify(costs, claim, optimal=False, **masses)
 
 
 def test_what_a_mass_may_be_off_by():
