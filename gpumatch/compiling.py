@@ -14,7 +14,14 @@ from gpumatch.assignment import assign
 from gpumatch.certificates import verify
 from gpumatch.dispatch.backends import check_backend
 from gpumatch.dispatch.devices import why_no_cuda
-from gpumatch.dispatch.registry import PROBLEMS, STARTS, Algorithm, BackendName, algorithms
+from gpumatch.dispatch.registry import (
+    BOUNDED_FLOWS,
+    PROBLEMS,
+    STARTS,
+    Algorithm,
+    BackendName,
+    algorithms,
+)
 from gpumatch.matching import maximum_matching
 from gpumatch.transportation import transport
 
@@ -142,6 +149,8 @@ def _ship(algorithm: Algorithm, backend: str) -> None:
                 transport(costs, supply, demand, **wish, **how)
         few = SIDE // 16
         transport(dense[:, :few], 1, SIDE // few + 1, **how)
+        if backend in BOUNDED_FLOWS:
+            transport(dense[:, :few], 1, SIDE // few + 1, pair_capacity=1, **how)
 
 
 def _contested() -> None:

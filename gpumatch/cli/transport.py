@@ -32,6 +32,8 @@ def add_to(commands: Any) -> None:
     add("--cardinality", default="full", help="full, maximum or any (default: full)")
     text = "leave out pairs that cost more (with --maximize: that gain less)"
     add("--cost-limit", type=number, metavar="COST", help=text)
+    text = "the most that a pair carries: a number, or a file with one for each pair"
+    add("--pair-capacity", metavar="MASS", help=text)
     add("--algorithm", default="auto", help="a name of `gpumatch algorithms` (default: auto)")
     add("--backend", default="auto", help="auto or cpu")
     add("--threads", type=int, help="CPU threads (default: all)")
@@ -56,19 +58,23 @@ def _transport(options: argparse.Namespace) -> int:
     from gpumatch.costs import as_costs
     from gpumatch.running.control import Control
 
-    for source in (running.file_of(options.source), options.supply, options.demand):
+    files = running.file_of(options.source), options.supply, options.demand, options.pair_capacity
+    for source in files:
         running.refuse_to_overwrite(source, options.output)
     clock = Control()
     with clock.part("read"):
         costs = as_costs(running.read_costs(options))
         supply, demand = masses(options.supply), masses(options.demand)
+        given = {"supply": supply, "demand": demand}
+        if options.pair_capacity is not None:
+            given["pair_capacity"] = capacities(options.pair_capacity, costs.shape)
     how = {name: getattr(options, name) for name in _ARGUMENTS}
-    flow = gpumatch.transport(costs, supply, demand, **how)
+    flow = gpumatch.transport(costs, **given, **how)
     _write(options.output, flow)
     certificate = None
     if flow.proven:
         with clock.part("certificate"):
-            proof = gpumatch.verify(costs, flow, supply=supply, demand=demand)
+            proof = gpumatch.verify(costs, flow, **given)
         certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
     report = _report(options, costs.nnz, flow, certificate, running.seconds_of(flow.stats, clock))
     running.tell(report, _lines(report), as_json=options.json)
@@ -89,6 +95,13 @@ def masses(text: str) -> Any:
         return np.array([number(word) for word in words if word])
     except argparse.ArgumentTypeError as exc:
         raise ValueError(f"{text} must hold numbers only: {exc}") from None
+
+
+def capacities(text: str, shape: tuple[int, int]) -> Any:
+    """A number, or the numbers in a file: a matrix of this shape, if there are as many."""
+    given = masses(text)
+    is_matrix = getattr(given, "size", 1) == math.prod(shape) and getattr(given, "ndim", 0)
+    return given.reshape(shape) if is_matrix else given
 
 
 def _write(path: str | None, flow: Transport) -> None:

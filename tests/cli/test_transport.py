@@ -45,6 +45,20 @@ def test_it_says_what_was_found_and_proven(gpumatch_cli, files):
     assert found["certificate"].endswith("checked on 12 pairs")
 
 
+def test_capacities_of_pairs(gpumatch_cli, files):
+    command = ("transport", "C.npy", "--supply", "2", "--demand", "3", "--json", "--pairs")
+    np.save("k.npy", COSTS % 3)
+    for given, capacity in (("1", 1), ("k.npy", COSTS % 3)):
+        code, out, _ = gpumatch_cli(*command, "--pair-capacity", given)
+        report = json.loads(out)
+        want = gm.transport(COSTS, 2, 3, pair_capacity=capacity)
+        assert (code, report["objective"]) == (0, want.objective)
+        assert max(pair[2] for pair in report["pairs"]) <= np.max(capacity)
+    code, _, err = gpumatch_cli(*command, "--pair-capacity", "k.npy", "--output", "k.npy")
+    assert code == 2
+    assert "k.npy" in err
+
+
 def test_json_and_pairs(gpumatch_cli, files):
     command = ("transport", "C.npy", "--supply", "2", "--demand", "b.txt", "--json", "--pairs")
     code, out, _ = gpumatch_cli(*command, "--cost-limit", "2", "--maximize")
