@@ -26,6 +26,7 @@ import numpy as np
 
 from gpumatch.contracts import Costs
 from gpumatch.costs import TOO_LARGE
+from gpumatch.numeric.arrays import array_module
 from gpumatch.numeric.exact_sums import summands
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.masses import Bounds
@@ -283,13 +284,14 @@ class _Network:
 
     def duals_of(self, row_dual: np.ndarray, col_dual: np.ndarray) -> Duals:
         """Duals of the network by those of rows and columns, where the dummy row has the dual 0."""
+        xp = array_module(row_dual)
         of_rows, of_cols = row_dual[self.row_of], col_dual[self.col_of]
+        none = xp.zeros(1, of_rows.dtype)
+        of_cols = xp.where(self.col_is_need, of_cols, xp.minimum(of_cols, 0))
         if self.limit is not None:
-            of_rows[~self.row_is_need] = np.minimum(of_rows[~self.row_is_need], self.limit)
-            of_cols = np.append(of_cols, of_cols.dtype.type(0))
-        spares = (~self.col_is_need).nonzero()[0]
-        of_cols[spares] = np.minimum(of_cols[spares], 0)
-        return np.append(of_rows, of_rows.dtype.type(0)), of_cols
+            of_rows = xp.where(self.row_is_need, of_rows, xp.minimum(of_rows, self.limit))
+            of_cols = xp.concatenate([of_cols, none])
+        return xp.concatenate([of_rows, none]), of_cols
 
     def _dense(self) -> np.ndarray:
         nrows, ncols = self.row_of.size, self.col_of.size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Costs
-from gpumatch.numeric.arrays import array_of, as_array, first_true, index_array
+from gpumatch.numeric.arrays import any_true, array_of, as_array, first_true, index_array
 
 __all__ = ["flow_duals", "initial_duals", "initial_pairs"]
 
@@ -115,8 +115,8 @@ def initial_duals(
 
 
 def flow_duals(
-    initial: Any, shape: tuple[int, int], is_integer: bool, maximize: bool
-) -> tuple[np.ndarray, np.ndarray] | None:
+    initial: Any, shape: tuple[int, int], is_integer: bool, maximize: bool, xp: Any = np
+) -> tuple[Any, Any] | None:
     """Duals of rows and columns to begin a flow from, for costs that are minimised.
 
     Parameters
@@ -128,6 +128,8 @@ def flow_duals(
         True if the duals become int64, else float64.
     maximize : bool
         True if their sign changes.
+    xp : module
+        NumPy or CuPy, whose arrays they become.
 
     Raises
     ------
@@ -146,17 +148,17 @@ def flow_duals(
     duals = []
     for k, (side, length) in enumerate(zip(initial, shape)):
         name = f"initial[{k}]"
-        dual = array_of(np, as_array(side, name))
+        dual = array_of(xp, as_array(side, name))
         if dual.shape != (length,) or dual.dtype.kind not in "biuf":
             raise ValueError(
                 f"{name} must be {length} numbers; got {dual.dtype} of shape {dual.shape}"
             )
-        if not bool((abs(dual.astype(np.float64)) < math.inf).all()):
+        if any_true(~(abs(dual.astype(np.float64)) < math.inf)):
             raise ValueError(f"{name} must be finite")
         if is_integer:
             if dual.dtype.kind == "f":
-                dual = np.clip(np.rint(dual), -(2.0**61), 2.0**61)
-            dual = np.clip(dual.astype(np.int64), -(2**61), 2**61)
+                dual = xp.clip(xp.rint(dual), -(2.0**61), 2.0**61)
+            dual = xp.clip(dual.astype(np.int64), -(2**61), 2**61)
         else:
             dual = dual.astype(np.float64)
         duals.append(-dual if maximize else dual)
