@@ -36,7 +36,7 @@ from gpumatch.problems.flows import InfeasibleMassesError, total_of
 from gpumatch.problems.initial import flow_duals
 from gpumatch.problems.masses import MOST, Bounds, Masses, masses_of
 from gpumatch.problems.request import Goal, Request, checked_limit
-from gpumatch.problems.transport import costs_of
+from gpumatch.problems.transport import check_room, costs_of
 from gpumatch.results.transport import Transport
 from gpumatch.running.control import Control, InterruptsStop
 from gpumatch.transport_contracts import BoundedSolution, BoundedTask
@@ -60,6 +60,7 @@ def solve(C: Any, supply: Any, demand: Any, pair_capacity: Any, request: Request
         choice = choose_transport(request.algorithm, request.backend, request.options, given)
         if choice.backend not in BOUNDED_FLOWS:
             raise ValueError("pair_capacity runs on the CPU: pass backend='cpu'")
+        check_room(given)
         masses = masses_of(supply, demand, given.shape)
         on_host = given.to_host().stored()
         limit = checked_limit(request.cost_limit, given.is_integer, request.maximize)

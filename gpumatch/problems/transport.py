@@ -51,7 +51,7 @@ from gpumatch.problems.request import Goal, Request, checked_limit
 from gpumatch.results.transport import Transport
 from gpumatch.running.control import InterruptsStop
 
-__all__ = ["costs_of", "solve"]
+__all__ = ["check_room", "costs_of", "solve"]
 
 COST_BYTES = 8
 """What a pair of computed costs takes in the matrix that is made of them."""
@@ -71,6 +71,8 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
     with control.part("costs"):
         given = costs_of(C)
         choice = choose_transport(request.algorithm, request.backend, request.options, given)
+        if choice.backend == "cpu":
+            check_room(given)
         masses = masses_of(supply, demand, given.shape)
         limit = checked_limit(request.cost_limit, given.is_integer, request.maximize)
         goal = Goal(
@@ -102,13 +104,23 @@ def costs_of(C: Any) -> Costs:
     costs = as_costs(C)
     if costs.power:
         raise ValueError("the points are too far apart, or too near, for float64: scale them")
-    if costs.is_computed and not costs.on_device:
+    return costs
+
+
+def check_room(costs: Costs) -> None:
+    """Check that the host has memory for the matrix of computed costs.
+
+    Raises
+    ------
+    MemoryError
+        If it has too little.
+    """
+    if costs.is_computed:
         nbytes = COST_BYTES * math.prod(costs.shape)
         hint = (
             "transport makes it: pass the costs of near pairs as a sparse matrix, or fewer points"
         )
         require_host_memory(nbytes, costs, hint)
-    return costs
 
 
 @dataclasses.dataclass
