@@ -122,13 +122,14 @@ class FewColumns:
     def _greedy(self, cols: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The flow in which rows ship to these columns what fits, in their order."""
         rows = np.argsort(cols, kind="stable")
-        cols, supply = cols[rows], self.supply[rows]
+        ends, supply = cols[rows], self.supply[rows]
         before = np.cumsum(supply) - supply
-        begins = np.searchsorted(cols, np.arange(self.demand.size))
-        before -= before[np.minimum(begins, rows.size - 1)][cols]
-        flow = np.clip(self.demand[cols] - before, 0, supply)
+        begins = np.searchsorted(ends, np.arange(self.demand.size))
+        before -= before[np.minimum(begins, rows.size - 1)][ends]
+        flow = np.empty(rows.size, np.int64)
+        flow[rows] = np.clip(self.demand[ends] - before, 0, supply)
         used = np.flatnonzero(flow)
-        return rows[used], cols[used], flow[used]
+        return used, cols[used], flow[used]
 
     @property
     def counts(self) -> dict[str, int]:
