@@ -30,7 +30,9 @@ of this holds exactly. For floats the equalities and the inequalities hold up to
 front door makes the inequalities exact, and reports the gap that results.
 A row without supply and a column without demand have duals, too, and these are feasible.
 
-An algorithm calls ``control.tick(units shipped)`` at least every half second of work.
+The arrays are NumPy's for an algorithm of the CPU, and CuPy's for one of the GPU, which returns its
+solution in CuPy's, too. An algorithm calls ``control.tick(units shipped)`` at least every half
+second of work.
 """
 
 from __future__ import annotations
@@ -76,27 +78,38 @@ class TransportTask:
         demand.
     initial : (row_dual, col_dual), optional
         Duals to begin from, finite, of the costs' dtype. They need not be feasible or of any use.
+    least : int64 array of length m, optional
+        Units that each column must get, at most its demand; None if no column must get any. Only
+        algorithms that take such tasks are given one. Then there is no limit. The dual of such a
+        column may be above 0 where it gets no more than it must.
     control : Control
     threads, seed : int
         As in `gpumatch.contracts.MatchingTask`.
+    largest : int or float, optional
+        A bound of the magnitudes of all finite costs and limits, if it is known.
+    fallback : callable, optional
+        The algorithm of the CPU, for a task of a GPU whose arrays the GPU's algorithm cannot solve.
 
     Notes
     -----
     With integers, ``(min(n, m) + 1) * C < 2**62`` for the largest magnitude C of costs and limits.
     """
 
-    supply: np.ndarray
-    demand: np.ndarray
+    supply: Any
+    demand: Any
     control: Control
-    costs: np.ndarray | None = None
-    forbidden: np.ndarray | None = None
-    indptr: np.ndarray | None = None
-    indices: np.ndarray | None = None
-    data: np.ndarray | None = None
-    row_limit: np.ndarray | None = None
-    initial: tuple[np.ndarray, np.ndarray] | None = None
+    costs: Any = None
+    forbidden: Any = None
+    indptr: Any = None
+    indices: Any = None
+    data: Any = None
+    row_limit: Any = None
+    initial: tuple[Any, Any] | None = None
     threads: int = 1
     seed: int = 0
+    least: Any = None
+    largest: float | None = None
+    fallback: TransportSolver | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,8 +123,7 @@ class TransportTask:
     def dtype(self) -> np.dtype[Any]:
         """The type of the costs, the limits and the duals: int64 or float64."""
         values = self.data if self.costs is None else self.costs
-        assert values is not None  # a task has one or the other
-        return values.dtype
+        return np.dtype(values.dtype)
 
     @property
     def is_integer(self) -> bool:
@@ -141,13 +153,13 @@ class TransportSolution:
         Counts of the run, with names of the algorithm's own and values of plain Python types.
     """
 
-    rows: np.ndarray
-    cols: np.ndarray
-    flow: np.ndarray
-    row_dual: np.ndarray
-    col_dual: np.ndarray
+    rows: Any
+    cols: Any
+    flow: Any
+    row_dual: Any
+    col_dual: Any
     is_optimal: bool
-    infeasible_rows: np.ndarray | None = None
+    infeasible_rows: Any = None
     stats: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 

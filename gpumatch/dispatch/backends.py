@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from gpumatch.contracts import AssignmentTask, Components, Costs, Graph
+from gpumatch.contracts import Components, Costs, Graph
 from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.dispatch.devices import why_no_cuda
 from gpumatch.dispatch.registry import (
@@ -57,9 +57,14 @@ class Choice(NamedTuple):
         """The function of the algorithm, with its options set."""
         return self._home.run_with(self.options)
 
-    def fallback(self) -> Callable[[AssignmentTask], bool] | None:
-        """The algorithm of the CPU for data that exceed the GPU's memory; the call imports it."""
+    def fallback(self) -> Callable[[Any], Any] | None:
+        """The algorithm of the CPU for what that of the GPU cannot solve; the call imports it."""
         function = self._home.fallback
+        return None if function is None else lambda task: load(function)(task)
+
+    def takes_least(self) -> Callable[[Any], bool] | None:
+        """Says of a transport task if the algorithm takes what columns must get; None if never."""
+        function = self._home.takes_least
         return None if function is None else lambda task: load(function)(task)
 
     @property

@@ -53,7 +53,11 @@ class Home:
     fixed : mapping
         Arguments that are always passed to the function. They select one of several algorithms.
     fallback : str, optional
-        The function of the CPU that solves what exceeds the GPU's memory.
+        The function of the CPU that solves what exceeds the GPU's memory, or what an algorithm of
+        the GPU cannot solve for another reason.
+    takes_least : str, optional
+        The function that says of a `TransportTask` whether the function takes what columns must get
+        at least.
     matrices : int
         The number of dense matrices of costs that the function may hold on a GPU at once.
     detects_infeasible : bool
@@ -66,6 +70,7 @@ class Home:
     only: Options = field(default_factory=dict)
     fixed: Mapping[str, str] = field(default_factory=dict)
     fallback: str | None = None
+    takes_least: str | None = None
     matrices: int = 1
     detects_infeasible: bool = False
 
@@ -356,6 +361,9 @@ BOUNDED_FLOWS = {"cpu": _CPU + "transport.bounded:solve"}
 
 FAIR_ROWS = _CPU + "assignment.search.fair_duals:write_fair_duals"
 """The function that writes the largest duals of rows that no pair undercuts, on the host."""
+
+FAIR_ROWS_ON_DEVICE = _CUDA + "transport.fair_rows:write_fair_duals"
+"""The same on a device."""
 
 SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"
 """The function that finds the assignment that SciPy finds, where several are optimal."""

@@ -1,9 +1,10 @@
-"""Exact sums of products of numbers and whole units, on the host, by operations on whole arrays.
+"""Exact sums of products of numbers and whole units, by operations on whole arrays.
 
 The cost of a flow is such a sum: what a pair costs, times the units that it carries. As in
 `gpumatch.numeric.exact_sums`, an array becomes a few Python numbers with exactly its sum.
 
-Integers are multiplied in 64 bits if the sum fits into these, else as Python ints.
+The arrays are on the host or on a device. Integers are multiplied in 64 bits if the sum fits into
+these, else as Python ints on the host.
 
 A float is split into two, of 26 and 27 bits, and the units into digits of 21 bits. A product of two
 such parts has at most 48 bits, so float64 holds it, unless it is too small. Products that are too
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.numeric.exact_sums import summands
+from gpumatch.numeric.arrays import any_true
+from gpumatch.numeric.exact_sums import nearer, summands
 
 __all__ = ["product_terms"]
 
@@ -31,7 +33,7 @@ SMALL = 2.0**-1000
 """Products from here on have no bit below the least float."""
 
 
-def product_terms(values: np.ndarray, units: np.ndarray, unit: float = 1) -> list[Any]:
+def product_terms(values: Any, units: Any, unit: float = 1) -> list[Any]:
     """A few ints or floats with exactly the sum of values times units times `unit`.
 
     Parameters
@@ -50,6 +52,7 @@ def product_terms(values: np.ndarray, units: np.ndarray, unit: float = 1) -> lis
     """
     if values.size == 0:
         return []
+    values, units = nearer(values), nearer(units)
     if values.dtype.kind != "f":
         return [_whole(values, units)]
     values = values.astype(np.float64, copy=False)
@@ -63,22 +66,22 @@ def product_terms(values: np.ndarray, units: np.ndarray, unit: float = 1) -> lis
             with np.errstate(over="ignore", under="ignore"):
                 product = part * digit
             size = abs(product)
-            if bool(((size < SMALL) & (part != 0) & (digit != 0)).any()):
+            if any_true((size < SMALL) & (part != 0) & (digit != 0)):
                 return _fractions(values, units, unit)
-            if not bool((size < math.inf).all()):
+            if any_true(~(size < math.inf)):
                 raise OverflowError("a product is beyond the range of float64")
             terms += summands(product)
     return terms
 
 
-def _whole(values: np.ndarray, units: np.ndarray) -> int:
+def _whole(values: Any, units: Any) -> int:
     most = max(abs(int(values.max())), abs(int(values.min())))
     if most * sum(summands(units)) < 2**63:
-        return int(np.dot(values, units))
+        return int(values.dot(units))
     return sum(map(operator.mul, values.tolist(), units.tolist()))
 
 
-def _fractions(values: np.ndarray, units: np.ndarray, unit: float) -> list[float]:
+def _fractions(values: Any, units: Any, unit: float) -> list[float]:
     """Floats with the sum of the products, but for less than the least float."""
     total = sum(map(operator.mul, map(Fraction, values.tolist()), units.tolist()), Fraction(0))
     total *= Fraction(unit)

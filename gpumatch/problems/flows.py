@@ -20,14 +20,16 @@ states is then no less than that of the network.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpumatch.contracts import Costs
 from gpumatch.costs import TOO_LARGE
-from gpumatch.numeric.arrays import array_module
+from gpumatch.numeric.arrays import any_true, array_module, exactly
 from gpumatch.numeric.exact_sums import summands
+from gpumatch.numeric.units import merged, order_of
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.masses import Bounds
 from gpumatch.running.control import Control
@@ -36,7 +38,7 @@ from gpumatch.transport_contracts import TransportSolution, TransportSolver, Tra
 __all__ = ["Found", "InfeasibleMassesError", "Shipper", "total_of"]
 
 
-Duals = tuple[np.ndarray, np.ndarray]
+Duals = tuple[Any, Any]
 ROOM = 2.0**1000
 """Sums of floats up to this are far from overflow."""
 
@@ -101,11 +103,11 @@ class Found(NamedTuple):
         The arguments of an `InfeasibleMassesError`, in units, if there is no such flow.
     """
 
-    rows: np.ndarray
-    cols: np.ndarray
-    flow: np.ndarray
-    row_dual: np.ndarray
-    col_dual: np.ndarray
+    rows: Any
+    cols: Any
+    flow: Any
+    row_dual: Any
+    col_dual: Any
     has_ended: bool
     lacking: tuple[Any, Any, int, int, bool] | None = None
 
@@ -121,9 +123,18 @@ class Shipper:
         result comes from such a network. Duals of floats are as exact as the largest cost there.
     """
 
-    def __init__(self, solve: TransportSolver, control: Control, threads: int, seed: int) -> None:
+    def __init__(
+        self,
+        solve: TransportSolver,
+        control: Control,
+        threads: int,
+        seed: int,
+        fallback: TransportSolver | None = None,
+        takes_least: Callable[[TransportTask], bool] | None = None,
+    ) -> None:
         self._solve, self._control = solve, control
-        self._threads, self._seed = threads, seed
+        self._threads, self._seed, self._fallback = threads, seed, fallback
+        self._takes_least = takes_least
         self.counts: dict[str, Any] = {}
         self.may_use_far = True
         self.has_used_far = False
@@ -131,15 +142,17 @@ class Shipper:
     def ship(
         self,
         costs: Costs,
-        supply: np.ndarray,
-        demand: np.ndarray,
+        supply: Any,
+        demand: Any,
         limit: float | None = None,
         initial: Duals | None = None,
     ) -> Found:
         """The cheapest flow. Without a limit, the rows ship all."""
         entries = costs.entries() if costs.is_sparse else costs.dense()
         dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
-        found = self._run(_wide(entries, dtype), supply, demand, limit, initial)
+        found = self._run(
+            _wide(entries, dtype), supply, demand, limit, initial, largest=costs.largest
+        )
         lacking = None
         if found.infeasible_rows is not None:
             rows = found.infeasible_rows
@@ -147,21 +160,21 @@ class Shipper:
             lacking = rows, cols, total_of(supply[rows]), total_of(demand[cols]), True
         return _found(found, lacking)
 
-    def ship_most(self, costs: Costs, supply: np.ndarray, demand: np.ndarray) -> Found:
+    def ship_most(self, costs: Costs, supply: Any, demand: Any) -> Found:
         """The largest flow, whatever it costs. A unit that stays costs 1, so all duals are whole.
 
         Rows with a dual of at least 1, and columns with one of at most -1, are a cut: these rows
         reach no other columns, and no other row uses these columns.
         """
-        forbidden = None
+        forbidden, xp = None, costs.xp
         if costs.is_sparse:
             indptr, indices, weights = costs.entries()
-            entries: Any = (indptr, indices, np.zeros(weights.size, np.int64))
+            entries = _wide((indptr, indices, xp.zeros(weights.size, np.int64)), np.int64)
         else:
             values = costs.dense()
-            entries = np.zeros(values.shape, np.int64)
+            entries = xp.zeros(values.shape, np.int64)
             forbidden = None if costs.is_integer else ~(values < np.inf)
-        return _found(self._run(entries, supply, demand, 1, forbidden=forbidden))
+        return _found(self._run(entries, supply, demand, 1, forbidden=forbidden, largest=1))
 
     def ship_within(
         self,
@@ -177,6 +190,9 @@ class Shipper:
             spare -= total_of(rows.upper)
             if not (cols.has_lower and spare):
                 return self.ship(costs, rows.upper, cols.upper, initial=initial)
+            flow = self._without_network(costs, rows, cols)
+            if flow is not None:
+                return flow
         far_cost = _far_cost(costs, rows, cols, limit) if self.may_use_far else None
         for far in (far_cost, None):
             network = _Network(costs, rows, cols, limit, spare, far)
@@ -187,38 +203,64 @@ class Shipper:
                 None,
                 None if initial is None else network.duals_of(*initial),
                 forbidden=network.forbidden,
+                largest=max(costs.largest, abs(far or 0), abs(limit or 0)),
             )
             if not (found.is_optimal and network.uses_far(found)):
                 self.has_used_far |= far is not None
                 break
         return network.in_vertices(found)
 
-    def _run(
+    def _without_network(self, costs: Costs, rows: Bounds, cols: Bounds) -> Found | None:
+        """The flow by an algorithm that takes lower bounds of columns; None if it cannot be."""
+        if self._takes_least is None:
+            return None
+        entries = costs.entries() if costs.is_sparse else costs.dense()
+        dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
+        task = self._task(
+            _wide(entries, dtype), rows.upper, cols.upper, largest=costs.largest, least=cols.lower
+        )
+        if not self._takes_least(task):
+            return None
+        found = self._solved(task)
+        return _found(found) if found.infeasible_rows is None else None
+
+    def _run(self, *arguments: Any, **options: Any) -> TransportSolution:
+        return self._solved(self._task(*arguments, **options))
+
+    def _task(
         self,
         entries: Any,
-        supply: np.ndarray,
-        demand: np.ndarray,
-        limit: float | None,
+        supply: Any,
+        demand: Any,
+        limit: float | None = None,
         initial: Duals | None = None,
-        forbidden: np.ndarray | None = None,
-    ) -> TransportSolution:
-        is_sparse = isinstance(entries, tuple)
+        forbidden: Any = None,
+        *,
+        largest: float,
+        least: Any = None,
+    ) -> TransportTask:
+        is_sparse, xp = isinstance(entries, tuple), array_module(supply)
         dtype = (entries[2] if is_sparse else entries).dtype
         form: dict[str, Any] = (
             dict(zip(("indptr", "indices", "data"), entries))
             if is_sparse
             else {"costs": entries, "forbidden": forbidden}
         )
-        task = TransportTask(
+        return TransportTask(
             supply,
             demand,
             self._control,
-            row_limit=None if limit is None else np.full(supply.size, limit, dtype),
+            row_limit=None if limit is None else xp.full(supply.size, limit, dtype),
             initial=initial,
+            least=least,
             threads=self._threads,
             seed=self._seed,
+            largest=max(largest, abs(limit or 0)),
+            fallback=self._fallback,
             **form,
         )
+
+    def _solved(self, task: TransportTask) -> TransportSolution:
         with self._control.part("search"):
             found = self._solve(task)
         for name, value in found.stats.items():
@@ -266,20 +308,23 @@ class _Network:
         spare: int,
         far: float | None,
     ) -> None:
-        self.far = far
+        self.far, xp = far, costs.xp
+        self.xp = xp
         self.costs, self.rows, self.cols, self.limit = costs, rows, cols, limit
         if limit is None:
             count = rows.upper.size
-            self.row_of, row_units = np.arange(count), rows.upper
-            self.row_is_need = np.ones(count, bool)
+            self.row_of, row_units = xp.arange(count), rows.upper
+            self.row_is_need = xp.ones(count, bool)
         else:
             self.row_of, row_units, self.row_is_need = _parts_of(rows)
         self.col_of, col_units, self.col_is_need = _parts_of(cols)
-        self.supply = np.append(row_units, spare).astype(np.int64)
         sink = [] if limit is None else [total_of(rows.upper)]
-        self.demand = np.append(col_units, np.array(sink, np.int64)).astype(np.int64)
+        self.supply, self.demand = (
+            xp.concatenate([units, xp.array(more, np.int64)])
+            for units, more in ((row_units, [spare]), (col_units, sink))
+        )
         self.dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
-        self.forbidden: np.ndarray | None = None
+        self.forbidden: Any = None
         self.entries: Any = self._sparse() if costs.is_sparse else self._dense()
 
     def duals_of(self, row_dual: np.ndarray, col_dual: np.ndarray) -> Duals:
@@ -293,12 +338,12 @@ class _Network:
             of_cols = xp.concatenate([of_cols, none])
         return xp.concatenate([of_rows, none]), of_cols
 
-    def _dense(self) -> np.ndarray:
-        nrows, ncols = self.row_of.size, self.col_of.size
+    def _dense(self) -> Any:
+        xp, nrows, ncols = self.xp, self.row_of.size, self.col_of.size
         is_integer = self.costs.is_integer
-        values = np.zeros((self.supply.size, self.demand.size), self.dtype)
+        values = xp.zeros((self.supply.size, self.demand.size), self.dtype)
         values[:nrows, :ncols] = self.costs.dense()[self.row_of[:, None], self.col_of]
-        forbidden = np.zeros(values.shape, bool)
+        forbidden = xp.zeros(values.shape, bool)
         forbidden[nrows, :ncols] = self.col_is_need
         if self.limit is not None:
             values[:nrows, ncols] = self.limit
@@ -314,16 +359,16 @@ class _Network:
         nrows, ncols = self.row_of.size, self.col_of.size
         if self.far is None:
             return False
-        ends = found.rows, found.cols
+        xp, ends = self.xp, (found.rows, found.cols)
         is_need = [
-            np.append(marks, False)[np.minimum(end, marks.size)]
+            xp.append(marks, xp.zeros(1, bool))[xp.minimum(end, marks.size)]
             for marks, end in zip((self.row_is_need, self.col_is_need), ends)
         ]
         of_dummy = (ends[0] == nrows) & is_need[1]
-        return bool((of_dummy | ((ends[1] == ncols) & is_need[0])).any())
+        return any_true(of_dummy | ((ends[1] == ncols) & is_need[0]))
 
-    def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        nrows, ncols = self.row_of.size, self.col_of.size
+    def _sparse(self) -> tuple[Any, Any, Any]:
+        xp, nrows, ncols = self.xp, self.row_of.size, self.col_of.size
         own, cols, weights = self.costs.tile(slice(0, self.costs.shape[0]))
         row_parts = _numbers_of(self.row_of, self.row_is_need, self.costs.shape[0])
         col_parts = _numbers_of(self.col_of, self.col_is_need, self.costs.shape[1])
@@ -334,18 +379,18 @@ class _Network:
                 kept = (here >= 0) & (there >= 0)
                 found.append((here[kept], there[kept], weights[kept]))
         spares = (~self.col_is_need).nonzero()[0]
-        found.append((np.full(spares.size, nrows), spares, np.zeros(spares.size)))
+        found.append((xp.full(spares.size, nrows), spares, xp.zeros(spares.size)))
         if self.limit is not None:
             optional = (~self.row_is_need).nonzero()[0]
             found.append(
-                (optional, np.full(optional.size, ncols), np.full(optional.size, self.limit))
+                (optional, xp.full(optional.size, ncols), xp.full(optional.size, self.limit))
             )
-            found.append((np.array([nrows]), np.array([ncols]), np.zeros(1)))
-        rows, cols = (np.concatenate([part[side] for part in found]) for side in (0, 1))
-        data = np.concatenate([part[2].astype(self.dtype) for part in found])
-        order = np.lexsort((cols, rows))
-        indptr = np.zeros(self.supply.size + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=self.supply.size), out=indptr[1:])
+            found.append((xp.array([nrows]), xp.array([ncols]), xp.zeros(1)))
+        rows, cols = (xp.concatenate([part[side] for part in found]) for side in (0, 1))
+        data = xp.concatenate([part[2].astype(self.dtype) for part in found])
+        order = order_of(rows, cols)
+        indptr = xp.zeros(self.supply.size + 1, np.int64)
+        xp.cumsum(xp.bincount(rows, minlength=self.supply.size), out=indptr[1:])
         return indptr, cols[order].astype(np.int32), data[order]
 
     def in_vertices(self, found: TransportSolution) -> Found:
@@ -360,52 +405,42 @@ class _Network:
         shift = found.row_dual[nrows]
         of_rows = found.row_dual[:nrows] - shift
         if self.limit is not None:
-            of_rows[~self.row_is_need] = np.minimum(of_rows[~self.row_is_need], self.limit)
+            optional = ~self.row_is_need
+            of_rows[optional] = self.xp.minimum(of_rows[optional], self.limit)
         of_cols = found.col_dual[:ncols] + shift
         lacking = None if found.infeasible_rows is None else self._lacking(found.infeasible_rows)
         return Found(
             rows,
             cols,
             flow,
-            _larger(of_rows, self.row_of, self.costs.shape[0]),
-            _larger(of_cols, self.col_of, self.costs.shape[1]),
+            _larger(of_rows, self.row_of, self.row_is_need, self.costs.shape[0]),
+            _larger(of_cols, self.col_of, self.col_is_need, self.costs.shape[1]),
             found.is_optimal,
             lacking,
         )
 
-    def _lacking(self, parts: np.ndarray) -> tuple[Any, Any, int, int, bool]:
+    def _lacking(self, parts: Any) -> tuple[Any, Any, int, int, bool]:
         """What the violator of the network says of rows and columns."""
         nrows = self.row_of.size
         own = parts[parts < nrows]
         if own.size == parts.size:  # only needs count: spares have the dummy column
-            rows = np.unique(self.row_of[own[self.row_is_need[own]]])
+            rows = self.xp.unique(self.row_of[own[self.row_is_need[own]]])
             cols = _reached(self.costs, rows, by_rows=True)
             least = self.rows.upper if self.limit is None else self.rows.lower
             return rows, cols, total_of(least[rows]), total_of(self.cols.upper[cols]), True
-        is_met = np.zeros(self.costs.shape[1], bool)  # the dummy row reaches all that is no need
-        is_met[_reached(self.costs, np.unique(self.row_of[own]), by_rows=True)] = True
+        is_met = self.xp.zeros(
+            self.costs.shape[1], bool
+        )  # the dummy row reaches all that is no need
+        is_met[_reached(self.costs, self.xp.unique(self.row_of[own]), by_rows=True)] = True
         cols = (~is_met & (self.cols.lower > 0)).nonzero()[0]
         rows = _reached(self.costs, cols, by_rows=False)
         needed = total_of(self.cols.lower[cols])
         return rows, cols, needed, total_of(self.rows.upper[rows]), False
 
 
-def total_of(units: np.ndarray) -> int:
+def total_of(units: Any) -> int:
     """The sum of units, as a Python int."""
     return sum(summands(units))
-
-
-def merged(
-    rows: np.ndarray, cols: np.ndarray, flow: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs in the order of rows and columns, each once, with the sum of its units."""
-    order = np.lexsort((cols, rows))
-    rows, cols, flow = rows[order], cols[order], flow[order]
-    is_first = np.ones(rows.size, bool)
-    is_first[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    if rows.size:
-        flow = np.add.reduceat(flow, is_first.nonzero()[0])
-    return rows[is_first].astype(np.int64), cols[is_first].astype(np.int64), flow
 
 
 def _found(solution: TransportSolution, lacking: Any = None) -> Found:
@@ -424,51 +459,55 @@ def _wide(entries: Any, dtype: Any) -> Any:
     """A matrix or CSR arrays, with costs of this dtype."""
     if isinstance(entries, tuple):
         indptr, indices, weights = entries
-        return np.asarray(indptr, np.int64), indices, np.asarray(weights, dtype)
-    return np.ascontiguousarray(entries, dtype)
+        return indptr.astype(np.int64, copy=False), indices, weights.astype(dtype, copy=False)
+    return exactly(entries, dtype)
 
 
-def _parts_of(bounds: Bounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _parts_of(bounds: Bounds) -> tuple[Any, Any, Any]:
     """The vertex of each part, its units, and marks of needs. Each vertex has a part."""
+    xp = array_module(bounds.upper)
     needs = bounds.lower.nonzero()[0]
     room = bounds.upper - bounds.lower
     spares = ((room > 0) | (bounds.upper == 0)).nonzero()[0]
-    of = np.concatenate([needs, spares])
-    units = np.concatenate([bounds.lower[needs], room[spares]])
-    return of, units, np.arange(of.size) < needs.size
+    of = xp.concatenate([needs, spares])
+    units = xp.concatenate([bounds.lower[needs], room[spares]])
+    return of, units, xp.arange(of.size) < needs.size
 
 
-def _numbers_of(of: np.ndarray, is_need: np.ndarray, length: int) -> list[np.ndarray]:
+def _numbers_of(of: Any, is_need: Any, length: int) -> list[Any]:
     """The number of each vertex's need, and that of its spare; -1 without."""
-    found = []
+    found, xp = [], array_module(of)
     for marks in (is_need, ~is_need):
-        numbers = np.full(length, -1)
+        numbers = xp.full(length, -1)
         numbers[of[marks]] = marks.nonzero()[0]
         found.append(numbers)
     return found
 
 
-def _larger(duals: np.ndarray, of: np.ndarray, length: int) -> np.ndarray:
+def _larger(duals: Any, of: Any, is_need: Any, length: int) -> Any:
     """The larger dual of the parts of each vertex."""
+    xp = array_module(duals)
     low = np.iinfo(np.int64).min if duals.dtype.kind == "i" else -np.inf
-    found = np.full(length, low, duals.dtype)
-    np.maximum.at(found, of, duals)
+    found = xp.full(length, low, duals.dtype)
+    for marks in (is_need, ~is_need):  # a vertex has one part of each kind at most
+        parts = of[marks]
+        found[parts] = xp.maximum(found[parts], duals[marks])
     return found
 
 
-def _reached(costs: Costs, vertices: np.ndarray, *, by_rows: bool) -> np.ndarray:
+def _reached(costs: Costs, vertices: Any, *, by_rows: bool) -> Any:
     """The columns of some rows, or the rows of some columns, in order."""
-    nrows, ncols = costs.shape
-    marks = np.zeros(nrows if by_rows else ncols, bool)
+    xp, (nrows, ncols) = costs.xp, costs.shape
+    marks = xp.zeros(nrows if by_rows else ncols, bool)
     marks[vertices] = True
-    found = np.zeros(ncols if by_rows else nrows, bool)
+    found = xp.zeros(ncols if by_rows else nrows, bool)
     for tile in costs.tiles():
         rows, cols, values = costs.tile(tile)
         allowed = values < np.inf
         if by_rows:
             allowed &= marks[rows]
-            found[np.broadcast_to(cols, allowed.shape)[allowed]] = True
+            found[xp.broadcast_to(cols, allowed.shape)[allowed]] = True
         else:
             allowed &= marks[cols]
-            found[np.broadcast_to(rows, allowed.shape)[allowed]] = True
+            found[xp.broadcast_to(rows, allowed.shape)[allowed]] = True
     return found.nonzero()[0]

@@ -1,4 +1,4 @@
-"""Supplies and demands, checked and counted in whole units.
+"""Supplies and demands, checked and counted in whole units, where the costs are.
 
 Integers are units as they are. Floats become multiples of a *unit*, a power of 2:
 
@@ -20,7 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.numeric.arrays import array_of, as_array, first_true, has_length
+from gpumatch.numeric.arrays import (
+    any_true,
+    array_module,
+    array_of,
+    as_array,
+    first_true,
+    has_length,
+)
 from gpumatch.numeric.exact_sums import summands
 
 __all__ = ["MOST", "Bounds", "Masses", "masses_of"]
@@ -34,8 +41,8 @@ WHOLE = 2.0**53
 class Bounds(NamedTuple):
     """How many units each vertex of a side must have at least, and may have at most: int64."""
 
-    lower: np.ndarray
-    upper: np.ndarray
+    lower: Any
+    upper: Any
 
     @property
     def total(self) -> int:
@@ -44,9 +51,9 @@ class Bounds(NamedTuple):
 
     @property
     def has_lower(self) -> bool:
-        return bool(self.lower.any())
+        return any_true(self.lower != 0)
 
-    def at(self, vertices: np.ndarray) -> Bounds:
+    def at(self, vertices: Any) -> Bounds:
         """The bounds of some vertices."""
         return Bounds(self.lower[vertices], self.upper[vertices])
 
@@ -65,8 +72,10 @@ class Masses(NamedTuple):
         return isinstance(self.unit, int)
 
 
-def masses_of(supply: Any, demand: Any, shape: tuple[int, int]) -> Masses:
-    """The masses of a caller. Errors name the argument and the first number that is wrong.
+def masses_of(supply: Any, demand: Any, shape: tuple[int, int], xp: Any = np) -> Masses:
+    """The masses of a caller in arrays of `xp`, which is NumPy or CuPy.
+
+    Errors name the argument and the first number that is wrong.
 
     Raises
     ------
@@ -76,7 +85,7 @@ def masses_of(supply: Any, demand: Any, shape: tuple[int, int]) -> Masses:
         masses of a side add up to too much.
     """
     sides = [
-        _side(mass, name, length, vertex)
+        _side(mass, name, length, vertex, xp)
         for mass, name, length, vertex in zip(
             (supply, demand), ("supply", "demand"), shape, ("row", "column")
         )
@@ -95,14 +104,14 @@ def masses_of(supply: Any, demand: Any, shape: tuple[int, int]) -> Masses:
     return Masses(rows, cols, unit, np.result_type(*kinds))
 
 
-def _side(mass: Any, name: str, length: int, vertex: str) -> tuple[str, Any, Any]:
+def _side(mass: Any, name: str, length: int, vertex: str, xp: Any) -> tuple[str, Any, Any]:
     """The name of an argument, its upper bounds, and its lower bounds; None without."""
     if not isinstance(mass, tuple):
-        return name, _numbers(mass, name, length, vertex), None
+        return name, _numbers(mass, name, length, vertex, xp), None
     if len(mass) != 2:
         raise ValueError(f"{name} as a tuple must be (lower, upper); got {len(mass)} parts")
-    lower = _numbers(mass[0], f"{name}[0]", length, vertex)
-    upper = _numbers(mass[1], f"{name}[1]", length, vertex)
+    lower = _numbers(mass[0], f"{name}[0]", length, vertex, xp)
+    upper = _numbers(mass[1], f"{name}[1]", length, vertex, xp)
     above = first_true(lower > upper)
     if above is not None:
         raise ValueError(
@@ -112,7 +121,7 @@ def _side(mass: Any, name: str, length: int, vertex: str) -> tuple[str, Any, Any
     return name, upper, lower
 
 
-def _numbers(mass: Any, name: str, length: int, vertex: str) -> np.ndarray:
+def _numbers(mass: Any, name: str, length: int, vertex: str, xp: Any) -> Any:
     """One number for each vertex, as int64, uint64 or floats, checked."""
     if isinstance(mass, (bool, np.bool_)):
         raise TypeError(f"{name} must be a number, or one for each {vertex}; got {mass!r}")
@@ -120,13 +129,13 @@ def _numbers(mass: Any, name: str, length: int, vertex: str) -> np.ndarray:
         raise ValueError(f"{name} is {mass}, more than 2**62 units")
     if not has_length(mass) and not hasattr(mass, "ndim") and not isinstance(mass, Real):
         raise TypeError(f"{name} must be a number, or one for each {vertex}; got {mass!r}")
-    values = array_of(np, as_array(mass, name))
+    values = array_of(xp, as_array(mass, name))
     if values.size == 0 and values.dtype.kind == "f" and not hasattr(mass, "dtype"):
         values = values.astype(np.int64)  # [] says nothing of its type
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers; got dtype {values.dtype}")
     if values.ndim == 0:
-        values = np.full(length, values)
+        values = xp.full(length, values.item(), values.dtype)
     if values.shape != (length,):
         raise ValueError(
             f"{name} must be a number, or {length} numbers, one for each {vertex}; "
@@ -140,15 +149,16 @@ def _numbers(mass: Any, name: str, length: int, vertex: str) -> np.ndarray:
     return values
 
 
-def _integers(name: str, upper: np.ndarray, lower: np.ndarray | None) -> Bounds:
+def _integers(name: str, upper: Any, lower: Any | None) -> Bounds:
     total = sum(summands(upper.astype(np.int64) if upper.dtype.kind == "b" else upper))
     if total > MOST:
         raise ValueError(f"{name} adds up to {total} units, more than 2**62")
-    whole = np.array(upper, np.int64)
-    return Bounds(np.zeros_like(whole) if lower is None else np.array(lower, np.int64), whole)
+    whole = upper.astype(np.int64)
+    xp = array_module(whole)
+    return Bounds(xp.zeros_like(whole) if lower is None else lower.astype(np.int64), whole)
 
 
-def _unit_of(sides: list[tuple[str, np.ndarray, np.ndarray | None]]) -> float:
+def _unit_of(sides: list[tuple[str, Any, Any | None]]) -> float:
     """The unit of masses of floats."""
     totals = []
     for name, upper, _ in sides:
@@ -160,21 +170,26 @@ def _unit_of(sides: list[tuple[str, np.ndarray, np.ndarray | None]]) -> float:
             raise ValueError(f"{name} adds up to more than float64 holds")
     most = max(totals)
     every = [part for _, upper, lower in sides for part in (upper, lower) if part is not None]
-    if most <= WHOLE and all(bool((part == np.rint(part)).all()) for part in every):
+    if most <= WHOLE and not any(any_true(part != _rint(part)) for part in every):
         return 1.0
     return max(math.ldexp(1.0, math.frexp(most)[1] - 62), math.ldexp(1.0, -1074))
 
 
-def _rounded(upper: np.ndarray, lower: np.ndarray | None, unit: float) -> Bounds:
+def _rint(values: Any) -> Any:
+    return array_module(values).rint(values)
+
+
+def _rounded(upper: Any, lower: Any | None, unit: float) -> Bounds:
     """Masses of floats in units."""
+    xp = array_module(upper)
     scaled = upper / unit  # exact: the unit is a power of 2, and no more than the greatest mass
-    down = np.floor(scaled)
+    down = xp.floor(scaled)
     lost = scaled - down
     units = down.astype(np.int64)
     more = math.floor(sum(map(Fraction, summands(lost)), Fraction(1, 2)))
     if more:
-        units[np.argsort(-lost, kind="stable")[:more]] += 1
+        units[xp.argsort(-lost, kind="stable")[:more]] += 1
     if lower is None:
-        return Bounds(np.zeros_like(units), units)
-    least = np.floor(lower / unit).astype(np.int64)
-    return Bounds(np.where(lower == upper, units, np.minimum(least, units)), units)
+        return Bounds(xp.zeros_like(units), units)
+    least = xp.floor(lower / unit).astype(np.int64)
+    return Bounds(xp.where(lower == upper, units, xp.minimum(least, units)), units)

@@ -29,6 +29,7 @@ are the conditions of `gpumatch.problems.cardinality`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -37,14 +38,15 @@ import numpy as np
 from gpumatch.costs import Costs, DenseCosts, as_costs, check_sums
 from gpumatch.costs.computed import require_host_memory
 from gpumatch.dispatch.backends import choose_transport
-from gpumatch.dispatch.registry import FAIR_ROWS, load
+from gpumatch.dispatch.registry import FAIR_ROWS, FAIR_ROWS_ON_DEVICE, load
 from gpumatch.interop.networkx import is_networkx
-from gpumatch.numeric.arrays import exactly
+from gpumatch.numeric.arrays import any_true, array_module, array_of, exactly
 from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude
 from gpumatch.numeric.fair_duals import difference_below, make_fair
 from gpumatch.numeric.gaps import Proof, proof_of, rounding_above
-from gpumatch.problems.flows import Found, InfeasibleMassesError, Shipper, merged, total_of
+from gpumatch.numeric.units import merged, order_of, units_at
+from gpumatch.problems.flows import Found, InfeasibleMassesError, Shipper, total_of
 from gpumatch.problems.initial import flow_duals
 from gpumatch.problems.masses import Bounds, Masses, masses_of
 from gpumatch.problems.request import Goal, Request, checked_limit
@@ -73,15 +75,23 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
         choice = choose_transport(request.algorithm, request.backend, request.options, given)
         if choice.backend == "cpu":
             check_room(given)
-        masses = masses_of(supply, demand, given.shape)
+        costs = given.to_device() if choice.backend == "cuda" else given.to_host()
+        masses = masses_of(supply, demand, given.shape, costs.xp)
         limit = checked_limit(request.cost_limit, given.is_integer, request.maximize)
         goal = Goal(
             request.maximize, request.cardinality, limit, masses.rows.total > masses.cols.total
         )
-        turned = _Turned.of(given, masses, goal)
+        turned = _Turned.of(costs, masses, goal)
         initial = turned.duals_of(request.initial)
     control.total = turned.rows.total
-    shipper = Shipper(choice.search(), control, request.threads, request.seed)
+    shipper = Shipper(
+        choice.search(),
+        control,
+        request.threads,
+        request.seed,
+        choice.fallback(),
+        choice.takes_least(),
+    )
     with InterruptsStop(control) as stop:
         try:
             found, cover, outcome = turned.solved_by(shipper, initial, given)
@@ -130,8 +140,9 @@ class _Turned:
     Attributes
     ----------
     costs : Costs
-        On the host, dense or sparse.
+        Dense or sparse, where the algorithm runs.
     rows, cols : Bounds
+        There, too.
     masses : Masses
         Those of the caller, whose rows may be the columns here.
     goal : Goal
@@ -154,10 +165,11 @@ class _Turned:
         """Whether a lower bound counts, beyond those of rows that ship all they have."""
         return self.cols.has_lower or (not self.goal.is_full and self.rows.has_lower)
 
-    def duals_of(self, initial: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    def duals_of(self, initial: Any) -> tuple[Any, Any] | None:
         """The caller's initial duals as the algorithm takes them."""
         shape = self.masses.rows.upper.size, self.masses.cols.upper.size
-        duals = flow_duals(initial, shape, self.costs.is_integer, self.goal.maximize)
+        costs = self.costs
+        duals = flow_duals(initial, shape, costs.is_integer, self.goal.maximize, costs.xp)
         if duals is None:
             return None
         of_rows, of_cols = duals[::-1] if self.goal.transposed else duals
@@ -166,7 +178,7 @@ class _Turned:
         return of_rows, of_cols
 
     def solved_by(
-        self, shipper: Shipper, initial: tuple[np.ndarray, np.ndarray] | None, given: Costs
+        self, shipper: Shipper, initial: tuple[Any, Any] | None, given: Costs
     ) -> tuple[Found, Any, _Outcome]:
         """The flow, marks of its cover, and what it costs and proves."""
         found, cover = self.found_by(shipper, initial)
@@ -177,8 +189,8 @@ class _Turned:
     # -- what is shipped ---------------------------------------------------------------------------
 
     def found_by(
-        self, shipper: Shipper, initial: tuple[np.ndarray, np.ndarray] | None
-    ) -> tuple[Found, tuple[np.ndarray, np.ndarray] | None]:
+        self, shipper: Shipper, initial: tuple[Any, Any] | None
+    ) -> tuple[Found, tuple[Any, Any] | None]:
         """The flow, and for cardinality "maximum" marks of the cover."""
         limit = self.goal.limit
         if self.goal.cardinality == "maximum":
@@ -192,16 +204,16 @@ class _Turned:
         return found, None
 
     def _largest(
-        self, shipper: Shipper, initial: tuple[np.ndarray, np.ndarray] | None
-    ) -> tuple[Found, tuple[np.ndarray, np.ndarray] | None]:
+        self, shipper: Shipper, initial: tuple[Any, Any] | None
+    ) -> tuple[Found, tuple[Any, Any] | None]:
         """The cheapest of the largest flows: one full problem, or two on either side of a cut."""
-        nrows, ncols = self.costs.shape
+        xp, (nrows, ncols) = self.costs.xp, self.costs.shape
         if self.cols.has_lower:
             full = shipper.ship_within(self.costs, self.rows, self.cols, initial=initial)
         else:
             full = shipper.ship(self.costs, self.rows.upper, self.cols.upper, initial=initial)
         if full.lacking is None:
-            cover = np.ones(nrows, bool), np.zeros(ncols, bool)
+            cover = xp.ones(nrows, bool), xp.zeros(ncols, bool)
             return full, cover if full.has_ended else None
         most = shipper.ship_most(self.costs, self.rows.upper, self.cols.upper)
         if not most.has_ended:
@@ -228,19 +240,23 @@ class _Turned:
 
     def _joined_at_limit(self, found: Found) -> Found:
         """Ship what rows and columns have left on pairs that cost no more than the limit."""
-        limit = self.goal.limit
-        left_rows = self.rows.upper - _sums(found.rows, found.flow, self.rows.upper.size)
-        left_cols = self.cols.upper - _sums(found.cols, found.flow, self.cols.upper.size)
-        if not (left_rows.any() and left_cols.any()):
+        limit, xp = self.goal.limit, self.costs.xp
+        left = [
+            side.upper - units_at(ends, found.flow, side.upper.size)
+            for side, ends in ((self.rows, found.rows), (self.cols, found.cols))
+        ]
+        has_left = [units > 0 for units in left]
+        if not all(map(any_true, has_left)):
             return found
+        left_rows, left_cols = (array_of(np, units) for units in left)
         more: list[tuple[int, int, int]] = []
         for tile in self.costs.tiles():
             rows, cols, values = self.costs.tile(tile)
-            marks = (values <= limit) & (left_rows[rows] > 0) & (left_cols[cols] > 0)
-            if not marks.any():
+            marks = (values <= limit) & has_left[0][rows] & has_left[1][cols]
+            if not any_true(marks):
                 continue
-            own = np.broadcast_to(rows, marks.shape)[marks]
-            other = np.broadcast_to(cols, marks.shape)[marks]
+            own = array_of(np, xp.broadcast_to(rows, marks.shape)[marks])
+            other = array_of(np, xp.broadcast_to(cols, marks.shape)[marks])
             starts = np.flatnonzero(np.diff(own, prepend=-1))
             for row, ends in zip(own[starts].tolist(), np.split(other, starts[1:])):
                 room = left_cols[ends]
@@ -251,11 +267,11 @@ class _Turned:
                 more += [(row, col, units) for col, units in zip(ends[used], taken[used])]
         if not more:
             return found
-        rows, cols, flow = (np.array(part, np.int64) for part in zip(*more))
+        rows, cols, flow = (xp.asarray(np.array(part, np.int64)) for part in zip(*more))
         joined = merged(
-            np.concatenate([found.rows, rows]),
-            np.concatenate([found.cols, cols]),
-            np.concatenate([found.flow, flow]),
+            xp.concatenate([found.rows, rows]),
+            xp.concatenate([found.cols, cols]),
+            xp.concatenate([found.flow, flow]),
         )
         return found._replace(rows=joined[0], cols=joined[1], flow=joined[2])
 
@@ -280,8 +296,8 @@ class _Turned:
         if goal.transposed:
             ends, duals = ends[::-1], duals[::-1]
             cover = cover and cover[::-1]
-        order = np.lexsort(ends[::-1])
-        array = given.xp.asarray
+        order = order_of(*ends)
+        array = functools.partial(array_of, given.xp)
         return Transport(
             array(ends[0][order]),
             array(ends[1][order]),
@@ -310,15 +326,16 @@ class _Turned:
 class _Outcome:
     """What a flow costs, and what its duals prove; duals are less the limit, if there is one."""
 
-    costs: np.ndarray
+    costs: Any
     objective: float
     proof: Proof
-    row_dual: np.ndarray
-    col_dual: np.ndarray
+    row_dual: Any
+    col_dual: Any
 
     @classmethod
     def of(cls, turned: _Turned, found: Found, cover: Any, given: Costs) -> _Outcome:
         problem, goal = turned.costs, turned.goal
+        xp = problem.xp
         is_integer = problem.is_integer
         scale = turned.masses.unit
         costs = problem.at(found.rows, found.cols)
@@ -332,10 +349,10 @@ class _Outcome:
         limit = goal.limit
         bounds = _bounds_that_count(turned, cover)
         sums = [
-            _sums(ends, found.flow, side.upper.size)
+            units_at(ends, found.flow, side.upper.size)
             for ends, side in zip((found.rows, found.cols), bounds)
         ]
-        is_complete = all(bool((got >= side.lower).all()) for got, side in zip(sums, bounds))
+        is_complete = not any(any_true(got < side.lower) for got, side in zip(sums, bounds))
         if goal.cardinality == "maximum" and cover is None:
             is_complete = False
         row_dual, col_dual = found.row_dual.copy(), found.col_dual.copy()
@@ -346,11 +363,11 @@ class _Outcome:
         base = [] if not limit else product_terms(np.array([limit], costs.dtype), np.array([total]))
         base = [-part * unit for part in base]
 
-        def proof_by(row_dual: np.ndarray, col_dual: np.ndarray) -> Proof:
+        def proof_by(row_dual: Any, col_dual: Any) -> Proof:
             prices = _clipped(row_dual, bounds[0]), _clipped(col_dual, bounds[1])
             less = []
             for price, side in zip(prices, bounds):
-                units = np.where(price > 0, side.lower, side.upper)
+                units = xp.where(price > 0, side.lower, side.upper)
                 less += product_terms(-price, units, unit)
             proof = proof_of(
                 [*terms, *base, *less],
@@ -379,7 +396,7 @@ class _Outcome:
             other = proof_by(*others)
             if other.gap < proof.gap:
                 prices, proof = others, other
-        if not proof.proven and limit is not None and is_left.any():
+        if not proof.proven and limit is not None and any_true(is_left):
             others = _fair_with_rows_left(turned, row_dual, col_dual, bounds, is_left)
             other = proof_by(*others)
             if other.gap < proof.gap:
@@ -388,42 +405,48 @@ class _Outcome:
 
 
 def _fair(
-    turned: _Turned, row_dual: np.ndarray, col_dual: np.ndarray, bounds: Any, cover: Any
-) -> tuple[np.ndarray, np.ndarray]:
+    turned: _Turned, row_dual: Any, col_dual: Any, bounds: Any, cover: Any
+) -> tuple[Any, Any]:
     """Duals of floats that no pair undercuts: for the columns', the largest of the rows."""
     problem, limit = turned.costs, turned.goal.limit
-    col_dual = _clipped(col_dual, bounds[1])
-    if cover is not None and cover[1].any():
+    xp, col_dual = problem.xp, _clipped(col_dual, bounds[1])
+    if cover is not None and any_true(cover[1]):
         row_dual = _clipped(row_dual, bounds[0])
-        every = np.zeros(row_dual.size, np.int64)
+        every = xp.zeros(row_dual.size, np.int64)
         make_fair(problem, every, row_dual, col_dual, inside=cover)
         return row_dual, col_dual
-    given, row_dual = row_dual, np.empty_like(row_dual)
+    given, row_dual = row_dual, xp.empty_like(row_dual)
     entries = problem.entries() if problem.is_sparse else problem.dense()
-    load(FAIR_ROWS)(entries, col_dual, row_dual, None)
-    row_dual = np.where(row_dual < math.inf, row_dual, given)
+    write_fair_duals = load(FAIR_ROWS_ON_DEVICE if problem.on_device else FAIR_ROWS)
+    write_fair_duals(entries, col_dual, row_dual, None)
+    row_dual = xp.where(row_dual < math.inf, row_dual, given)
     if limit:
         row_dual = difference_below(row_dual, limit)
     return _clipped(row_dual, bounds[0]), col_dual
 
 
 def _retraced(
-    found: Found, costs: np.ndarray, bounds: Any, sums: list[np.ndarray], limit: float
-) -> tuple[np.ndarray, np.ndarray]:
+    found: Found, costs: Any, bounds: Any, sums: list[Any], limit: float
+) -> tuple[Any, Any]:
     """Duals of floats found again along the pairs with flow, whose costs may be small.
 
     Duals of a network were shifted, and have its largest numbers' rounding. A vertex whose flow is
     between its bounds has the dual 0, or a row the limit. From these, and from one column of each
-    part of the flow that has none, the duals follow by the costs of pairs with flow.
+    part of the flow that has none, the duals follow by the costs of pairs with flow. The host finds
+    them.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    row_dual, col_dual = found.row_dual.copy(), found.col_dual.copy()
+    xp = array_module(costs)
+    rows, cols, costs = (array_of(np, part) for part in (found.rows, found.cols, costs))
+    row_dual, col_dual = (array_of(np, dual).copy() for dual in (found.row_dual, found.col_dual))
     nrows, ncols = row_dual.size, col_dual.size
-    of_rows, of_cols = ((side.lower < got) & (got < side.upper) for side, got in zip(bounds, sums))
+    of_rows, of_cols = (
+        array_of(np, (side.lower < got) & (got < side.upper)) for side, got in zip(bounds, sums)
+    )
     row_dual[of_rows], col_dual[of_cols] = limit, 0.0
-    ends = found.rows, found.cols + nrows
+    ends = rows, cols + nrows
     graph = coo_array((np.ones(costs.size), ends), shape=(nrows + ncols, nrows + ncols))
     count, part = connected_components(graph, directed=False)
     has_one = np.zeros(count, bool)
@@ -431,24 +454,24 @@ def _retraced(
     firsts = np.unique(part[nrows:], return_index=True)
     of_cols[firsts[1][~has_one[firsts[0]]]] = True
     while True:
-        row_gains = of_cols[found.cols] & ~of_rows[found.rows]
-        row_dual[found.rows[row_gains]] = costs[row_gains] - col_dual[found.cols[row_gains]]
-        of_rows[found.rows[row_gains]] = True
-        col_gains = of_rows[found.rows] & ~of_cols[found.cols]
-        col_dual[found.cols[col_gains]] = costs[col_gains] - row_dual[found.rows[col_gains]]
-        of_cols[found.cols[col_gains]] = True
+        row_gains = of_cols[cols] & ~of_rows[rows]
+        row_dual[rows[row_gains]] = costs[row_gains] - col_dual[cols[row_gains]]
+        of_rows[rows[row_gains]] = True
+        col_gains = of_rows[rows] & ~of_cols[cols]
+        col_dual[cols[col_gains]] = costs[col_gains] - row_dual[rows[col_gains]]
+        of_cols[cols[col_gains]] = True
         if not (row_gains.any() or col_gains.any()):
-            return row_dual, col_dual
+            return array_of(xp, row_dual), array_of(xp, col_dual)
 
 
 def _fair_with_rows_left(
-    turned: _Turned, row_dual: np.ndarray, col_dual: np.ndarray, bounds: Any, is_left: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    turned: _Turned, row_dual: Any, col_dual: Any, bounds: Any, is_left: Any
+) -> tuple[Any, Any]:
     """Duals of floats where rows with units left have the limit, and columns are lowered."""
     limit = turned.goal.limit or 0
     row_dual, col_dual = row_dual.copy(), _clipped(col_dual, bounds[1])
     row_dual[is_left & (turned.rows.lower == 0)] = limit
-    make_fair(turned.costs, np.where(is_left, -1, 0), row_dual, col_dual)
+    make_fair(turned.costs, turned.costs.xp.where(is_left, -1, 0), row_dual, col_dual)
     if limit:
         row_dual = difference_below(row_dual, limit)
     return _clipped(row_dual, bounds[0]), col_dual
@@ -456,29 +479,26 @@ def _fair_with_rows_left(
 
 def _bounds_that_count(turned: _Turned, cover: Any) -> tuple[Bounds, Bounds]:
     """The bounds of all flows that compete, as the head of this module says."""
-    rows, cols = turned.rows, turned.cols
+    rows, cols, where = turned.rows, turned.cols, turned.costs.xp.where
     if turned.goal.cardinality == "maximum":
         if cover is None:
             return rows, cols
-        in_rows, in_cols = cover
         return (
-            Bounds(np.where(in_rows, rows.upper, rows.lower), rows.upper),
-            Bounds(np.where(in_cols, cols.upper, cols.lower), cols.upper),
+            Bounds(where(cover[0], rows.upper, rows.lower), rows.upper),
+            Bounds(where(cover[1], cols.upper, cols.lower), cols.upper),
         )
     if turned.goal.is_full:
         return Bounds(rows.upper, rows.upper), cols
     return rows, cols
 
 
-def _clipped(dual: np.ndarray, bounds: Bounds) -> np.ndarray:
+def _clipped(dual: Any, bounds: Bounds) -> Any:
     """Duals with 0 in place of those above, where the lower bound is 0 and not the upper one."""
-    is_capacity = (bounds.lower == 0) & (bounds.upper > 0)
-    return np.where(is_capacity, np.minimum(dual, 0), dual)
+    xp, is_capacity = array_module(dual), (bounds.lower == 0) & (bounds.upper > 0)
+    return xp.where(is_capacity, xp.minimum(dual, 0), dual)
 
 
-def _rounding_of(
-    given: Costs, turned: _Turned, costs: np.ndarray, flow: np.ndarray, limit: float | None
-) -> Any:
+def _rounding_of(given: Costs, turned: _Turned, costs: Any, flow: Any, limit: float | None) -> Any:
     """By how much the rounding of computed costs may enlarge a gap; None if they are exact.
 
     A flow is an assignment of units, so each offset counts as often as its vertex has mass.
@@ -486,7 +506,8 @@ def _rounding_of(
     rounding, unit = given.rounding, turned.masses.unit
     if not (rounding.share or rounding.pair):
         return None
-    most = max(int(side.upper.max(initial=0)) for side in (turned.rows, turned.cols)) * unit
+    sides = [side.upper for side in (turned.rows, turned.cols)]
+    most = max(int(upper.max()) if upper.size else 0 for upper in sides) * unit
     paid = math.fsum(product_terms(abs(costs), flow, unit))
     return rounding_above(
         rounding._replace(added=rounding.added * max(most, 1.0)),
@@ -500,14 +521,14 @@ def _rounding_of(
 
 
 def _problem_of(given: Costs, goal: Goal) -> Costs:
-    """The costs on the host, turned: dense or sparse, as they are to be minimised."""
-    costs = given.to_host().stored()
+    """The costs, turned: dense or sparse, as they are to be minimised."""
+    costs = given.stored()
     is_plain = goal.cardinality != "maximum" or goal.cost_limit is None
     if not (isinstance(costs, DenseCosts) and costs.is_integer and is_plain):
         return goal.problem(costs)
     values = costs.values.T if goal.transposed else costs.values
     if goal.maximize:
-        values = np.negative(np.array(values, np.int64, order="C"))
+        values = -given.xp.array(values, np.int64, order="C")
     extent = costs.extent.negated() if goal.maximize else costs.extent
     problem = DenseCosts._of(exactly(values, np.int64), extent)
     limit = goal.limit or 0
@@ -517,15 +538,8 @@ def _problem_of(given: Costs, goal: Goal) -> Costs:
     return problem
 
 
-def _sums(ends: np.ndarray, flow: np.ndarray, length: int) -> np.ndarray:
-    """The units at each vertex of a side."""
-    found = np.zeros(length, np.int64)
-    np.add.at(found, ends, flow)
-    return found
-
-
 def _transposed(found: Found) -> Found:
-    order = np.lexsort((found.rows, found.cols))
+    order = order_of(found.cols, found.rows)
     lacking = found.lacking
     return Found(
         found.cols[order],
@@ -538,7 +552,7 @@ def _transposed(found: Found) -> Found:
     )
 
 
-def _named(lacking: Any, rows: np.ndarray, cols: np.ndarray) -> Any:
+def _named(lacking: Any, rows: Any, cols: Any) -> Any:
     """What a part lacks, with the rows and columns of the whole problem."""
     return rows[lacking[0]], cols[lacking[1]], *lacking[2:]
 
@@ -548,15 +562,16 @@ def _without_proof(flow: Found, duals: Found) -> Found:
     return flow._replace(row_dual=duals.row_dual, col_dual=duals.col_dual, lacking=None)
 
 
-def _joined(parts: list[tuple[np.ndarray, np.ndarray, Found]], costs: Costs) -> Found:
+def _joined(parts: list[tuple[Any, Any, Found]], costs: Costs) -> Found:
     """The flow and the duals of two parts that share no row and no column."""
     dtype = np.int64 if costs.is_integer else np.float64
-    row_dual, col_dual = (np.zeros(length, dtype) for length in costs.shape)
+    xp = costs.xp
+    row_dual, col_dual = (xp.zeros(length, dtype) for length in costs.shape)
     for rows, cols, found in parts:
         row_dual[rows], col_dual[cols] = found.row_dual, found.col_dual
     flow = merged(
-        np.concatenate([rows[found.rows] for rows, _, found in parts]),
-        np.concatenate([cols[found.cols] for _, cols, found in parts]),
-        np.concatenate([found.flow for _, _, found in parts]),
+        xp.concatenate([rows[found.rows] for rows, _, found in parts]),
+        xp.concatenate([cols[found.cols] for _, cols, found in parts]),
+        xp.concatenate([found.flow for _, _, found in parts]),
     )
     return Found(*flow, row_dual, col_dual, all(found.has_ended for *_, found in parts))

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpumatch.numeric.arrays import array_module
+from gpumatch.numeric.units import units_at
 from gpumatch.results.pairs import matrix_of
 
 __all__ = ["BatchTransport", "Transport"]
@@ -129,11 +130,11 @@ class Transport:
 
     @functools.cached_property
     def row_flow(self) -> Any:
-        return self._in_masses(self._sums(self.row_ind, self.shape[0]))
+        return self._in_masses(units_at(self.row_ind, self.flow_units, self.shape[0]))
 
     @functools.cached_property
     def col_flow(self) -> Any:
-        return self._in_masses(self._sums(self.col_ind, self.shape[1]))
+        return self._in_masses(units_at(self.col_ind, self.flow_units, self.shape[1]))
 
     def cover_ind(self) -> tuple[Any, Any]:
         """The rows and columns of a cover, as int64 arrays; see `vertex_cover`."""
@@ -196,13 +197,6 @@ class Transport:
         degrees = array_module(self.row_ind).bincount(self.row_ind, minlength=self.shape[0])
         values = self.flow if values is None else values
         return matrix_of(degrees, self.col_ind, self.shape, values)
-
-    def _sums(self, ends: Any, length: int) -> Any:
-        """The units at each vertex of a side."""
-        xp = array_module(ends)
-        sums = xp.zeros(length, np.int64)
-        xp.add.at(sums, ends, self.flow_units)
-        return sums
 
     def _in_masses(self, units: Any) -> Any:
         if isinstance(self.unit, int):
