@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
     text = "the most that a pair carries: a number, or a file with one for each pair"
     add("--pair-capacity", metavar="MASS", help=text)
     add("--algorithm", default="auto", help="a name of `gpumatch algorithms` (default: auto)")
-    add("--backend", default="auto", help="auto or cpu")
+    add("--backend", default="auto", help="auto, cpu or cuda")
     add("--threads", type=int, help="CPU threads (default: all)")
     add("--seed", type=int, default=0, help="fixes free choices (default: 0)")
     text = "write the flow: a matrix (.npy, .mtx), pairs (.csv), or all arrays (.npz)"

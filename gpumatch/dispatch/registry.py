@@ -294,7 +294,14 @@ _TRANSPORT = (
         "transport",
         True,
         "ours",
-        {"cpu": Home(_CPU + "transport.engine:solve")},
+        {
+            "cpu": Home(_CPU + "transport.engine:solve"),
+            "cuda": Home(
+                _CUDA + "transport.engine:solve",
+                fallback=_CPU + "transport.engine:solve",
+                takes_least=_CUDA + "transport.engine:takes_least",
+            ),
+        },
     ),
 )
 _TABLES = {

@@ -1,0 +1,105 @@
+"""Transport of costs that are on a device: solved there, dense costs never copied to the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpumatch as gm
+from gpumatch.dispatch import registry
+from tests.test_transport import check
+from tests.transport_problems import problem
+
+cp = pytest.importorskip("cupy")
+
+pytestmark = pytest.mark.gpu
+
+
+def on_device(source):
+    if isinstance(source, tuple):
+        return (*map(cp.asarray, source[:3]), source[3])
+    return cp.asarray(source)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_random_problems(first):
+    for seed in range(first, first + 20):
+        p = problem(seed)
+        t = check(p._replace(source=on_device(p.source)))
+        if t is None:
+            continue
+        assert t.stats["backend"] == "cuda"
+        arrays = t.row_ind, t.col_ind, t.flow, t.row_dual, t.col_dual, t.row_flow, t.pair_costs
+        assert {type(array) for array in arrays} == {cp.ndarray}
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("wish", [{}, {"cardinality": "any", "maximize": True}, {"cost_limit": 5}])
+@pytest.mark.parametrize("dtype", [np.int16, np.float32])
+def test_dense_costs_stay_on_the_device(monkeypatch, wish, dtype):
+    def to_host(costs):
+        assert not costs.on_device
+        return costs
+
+    rng = np.random.default_rng(3)
+    for shape in ((40, 5), (5, 12)):
+        matrix = rng.integers(-9, 20, shape).astype(dtype)
+        supply, demand = rng.integers(0, 9, shape[0]), rng.integers(0, 9, shape[1])
+        with monkeypatch.context() as patch:
+            patch.setattr(gm.DenseCosts, "to_host", to_host)
+            t = gm.transport(cp.asarray(matrix), cp.asarray(supply), demand, **wish)
+        host = gm.transport(matrix, supply, demand, backend="cpu", **wish)
+        limit = wish.get("cost_limit", 0)
+        assert t.objective - limit * t.total == host.objective - limit * host.total
+        gm.verify(cp.asarray(matrix), t, supply=supply, demand=demand)
+
+
+@pytest.mark.emulated
+def test_costs_of_the_host_are_solved_on_the_device():
+    C = np.random.default_rng(0).integers(0, 9, (30, 4))
+    t = gm.transport(C, (1, 3), 20, backend="cuda")
+    assert t.stats["backend"] == "cuda"
+    assert isinstance(t.flow, np.ndarray)
+    assert t.objective == gm.transport(C, (1, 3), 20, backend="cpu").objective
+    again = gm.transport(cp.asarray(C), 3, 25, initial=gm.transport(C, 3, 25, backend="cuda"))
+    assert again.objective == gm.transport(C, 3, 25, backend="cpu").objective
+    back = gm.transport(cp.asarray(C), 3, 25, backend="cpu")
+    assert back.stats["backend"] == "cpu"
+    assert isinstance(back.flow, cp.ndarray)
+
+
+@pytest.mark.emulated
+def test_what_is_infeasible_is_named_on_the_device():
+    C = np.array([[1.0, np.inf], [2.0, np.inf], [3.0, 1.0]])
+    with pytest.raises(gm.InfeasibleError) as caught:
+        gm.transport(cp.asarray(C), [3, 2, 1], [4, 4])
+    assert (cp.asnumpy(caught.value.rows).tolist(), caught.value.needed) == ([0, 1], 5)
+    most = gm.transport(cp.asarray(C), [3, 2, 1], [4, 4], cardinality="maximum")
+    assert most.total == 5
+    gm.verify(cp.asarray(C), most)
+
+
+@pytest.mark.emulated
+def test_a_run_can_be_stopped():
+    C = cp.asarray(np.random.default_rng(0).random((300, 4)))
+    t = gm.transport(C, 1, 80, time_limit=0)
+    assert not t.proven
+
+
+def test_tensors_of_a_device():
+    torch = pytest.importorskip("torch")
+    C = torch.rand(50, 4, device="cuda", dtype=torch.float64, requires_grad=True)
+    supply = torch.ones(50, device="cuda", dtype=torch.float64, requires_grad=True)
+    t = gm.transport(C, supply, torch.full((4,), 20.0))
+    assert t.flow.is_cuda
+    assert t.proven
+    t.objective.backward()
+    assert float((C.grad * C).sum()) == pytest.approx(float(t.objective.detach()))
+    assert bool((supply.grad == t.row_dual).all())
+
+
+def test_the_table_has_both_homes():
+    homes = registry.table("transport")["engine"].homes
+    assert [*homes] == ["cpu", "cuda"]
+    assert homes["cuda"].fallback == homes["cpu"].function
