@@ -78,8 +78,8 @@ def transport(
     algorithm : str
         ``"auto"``, or a name that `algorithms` lists for transport.
     backend : {"auto", "cpu", "cuda", "reference"}
-        Where to run. Transport runs on the CPU only. So arrays of a device are an error unless this
-        is ``"cpu"``: then they are copied to the host, and the results back.
+        Where to run. ``"auto"`` runs where the costs are. Whatever is elsewhere is copied there,
+        and the results are copied back. ``"reference"`` has no transport.
     initial : Transport, or tuple (row_dual, col_dual), optional
         Duals to begin from, as the result for similar costs has them. The result is optimal
         whatever they are. A batch takes none.
@@ -95,9 +95,9 @@ def transport(
     Returns
     -------
     Transport, or BatchTransport for a batch
-        In arrays like those of `C`, or in torch tensors if `C` is one. If dense costs or masses
-        are tensors that ask for a gradient, the objective has one: the flow for costs, and for
-        masses of ``"full"`` without a limit the duals.
+        In arrays like those of `C`, on its device, or in torch tensors if `C` is one. If dense
+        costs or masses are tensors that ask for a gradient, the objective has one: the flow for
+        costs, and for masses of ``"full"`` without a limit the duals.
 
     Raises
     ------
@@ -125,7 +125,8 @@ def transport(
     Integer costs are solved exactly, and the objective is a Python int if masses are integers too.
     Other costs are solved up to rounding, and the gap is rigorous, as of `assign`. Memory is
     O(nnz + nrows + ncols) whatever the masses are. Dense costs are copied unless they are C-ordered
-    and int64 or float64. Lower bounds copy them once more.
+    and int64 or float64. Lower bounds copy them once more. On a device, all of this is done there,
+    but for problems whose sums of integers need more than 64 bits.
 
     Examples
     --------
