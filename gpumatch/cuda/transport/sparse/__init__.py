@@ -1,0 +1,1 @@
+"""Sparse costs: lots at prices with an epsilon (`auction`), then exact paths (`paths`)."""

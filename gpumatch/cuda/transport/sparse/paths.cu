@@ -1,0 +1,385 @@
+// The exact end of a transport in CSR: forests of shortest paths from all rows with units to ship.
+//
+// A round finds the distance of each vertex from the nearest root: the least sum of reduced costs on
+// a path of the residual network. A path goes from a row to a column by any entry, and from a column
+// to a row by an entry with flow. Then duals rise so that no reduced cost is negative and the paths
+// to all columns within a bound are tight. Each column with room there takes units along its path:
+// as many as the root has, the column takes and each entry gives back that the path goes backwards.
+// All columns do so at once. A path first takes its units from the entries and from its root, and
+// gives them back if one of them has fewer by now.
+//
+// Distances are found by hops, from rows to columns and back (Bellman, Ford). In a hop, vertices
+// whose labels have fallen offer labels to the other side. The predecessor is an entry whose offer
+// is the label, written after all offers of the hop. So the predecessors are a forest although many
+// reduced costs are 0: a vertex that has pointed to another since an earlier hop has a label that is
+// not above.
+//
+// Encodings
+//   row_dual, price   the reduced cost of entry k is costs[k] - row_dual[i] + price[j]; what
+//                     rounding takes below 0 counts as 0, and backwards every entry counts as 0
+//   row_dist, col_dist   distances, as integers in their order; kNever if unreached
+//   row_seen, col_seen   the distance of a vertex at the hop in which it offers labels
+//   row_pred[i]       the place of the entry by which row i was reached; -1 for a root
+//   col_pred[j]       the place of the entry by which column j was reached
+//   row_stamp, col_stamp   the last hop in which the label fell, and 1; hops are counted over all
+//                     rounds
+//   nearest[i]        the distance of the nearest column with room in the tree of root i
+//   Front             vertices whose labels have fallen, of even and of odd hops; those with more
+//                     than kWide entries are apart, because all threads read each of them
+#include "transport/sparse/network.cuh"
+
+constexpr int kWide = 2048;
+
+struct Sizes {
+  int narrow[2];
+  int wide[2];
+};
+
+struct State {
+  Sizes rows;
+  Sizes cols;
+  int hop;
+  int roots;
+  int reached;  // columns with room that have a distance
+  int paths;    // of this round
+  int dropped;  // entries whose flow has ended, because it was not tight
+  unsigned long long waiting;  // units of given rows that have no column
+  long long bound;
+  long long largest;  // the magnitude of integer duals
+};
+
+template <typename Number>
+struct Search {
+  Number* row_dual;
+  Number* price;
+  long long* row_dist;
+  long long* col_dist;
+  long long* row_seen;
+  long long* col_seen;
+  long long* row_pred;
+  long long* col_pred;
+  int* row_stamp;
+  int* col_stamp;
+  long long* nearest;
+  int* narrow_rows[2];
+  int* narrow_cols[2];
+  int* wide_rows[2];
+  int* wide_cols[2];
+  State* state;
+  unsigned* barrier;
+};
+
+// A side's vertices whose labels have fallen in the hops of one parity.
+struct Front {
+  int* narrow;
+  int* wide;
+  int* nnarrow;
+  int* nwide;
+
+  __device__ void add(int vertex, long long entries) const {
+    if (entries > kWide) push(Queue<int>{wide, nwide}, vertex);
+    else push(Queue<int>{narrow, nnarrow}, vertex);
+  }
+
+  __device__ bool is_empty() const { return now(*nnarrow) == 0 && now(*nwide) == 0; }
+
+  __device__ void clear() const { *nnarrow = *nwide = 0; }
+};
+
+template <typename Number>
+__device__ Front front_of_rows(const Search<Number>& s, int turn) {
+  return turn == 0 ? Front{s.narrow_rows[0], s.wide_rows[0], s.state->rows.narrow,
+                           s.state->rows.wide}
+                   : Front{s.narrow_rows[1], s.wide_rows[1], s.state->rows.narrow + 1,
+                           s.state->rows.wide + 1};
+}
+
+template <typename Number>
+__device__ Front front_of_cols(const Search<Number>& s, int turn) {
+  return turn == 0 ? Front{s.narrow_cols[0], s.wide_cols[0], s.state->cols.narrow,
+                           s.state->cols.wide}
+                   : Front{s.narrow_cols[1], s.wide_cols[1], s.state->cols.narrow + 1,
+                           s.state->cols.wide + 1};
+}
+
+// Visit each entry of a front: of narrow vertices by groups of lanes, of wide ones by all threads.
+template <typename Visit>
+__device__ void visit_entries(const Front& front, const long long* begins, int lanes, Visit visit) {
+  const int nnarrow = now(*front.nnarrow), nwide = now(*front.nwide);
+  const bool is_small = static_cast<long long>(nnarrow) * kWarp <= thread_count();
+  const Group group = Group::of(is_small ? kWarp : lanes);
+  for (long long at = group.index; at < nnarrow; at += group.count) {
+    const int vertex = front.narrow[at];
+    const long long begin = begins[vertex], end = begins[vertex + 1];
+    for (long long k = begin + group.member; k < end; k += group.lanes) visit(vertex, k, k == begin);
+  }
+  for (int at = 0; at < nwide; ++at) {
+    const int vertex = front.wide[at];
+    const long long begin = begins[vertex], end = begins[vertex + 1];
+    for (long long k = begin + thread_index(); k < end; k += thread_count()) {
+      visit(vertex, k, k == begin);
+    }
+  }
+}
+
+// -- duals and flow to begin from -----------------------------------------------------------------
+
+// The bound of a computed slack whose exact value is 0.
+__device__ inline long long rounding(long long, long long) { return 0; }
+__device__ inline double rounding(double cost, double price) {
+  return 0x1p-50 * (fabs(cost) + fabs(price));
+}
+
+// The dual of each row is its least reduced cost, or 0 if it has no entries. If `ends_slack`, the
+// flow of entries that are not tight ends.
+template <typename Number>
+__global__ void reduce_rows(Network<Number> net, Search<Number> s, int ends_slack) {
+  const Group group = Group::of(net.lanes);
+  for (long long first = group.index - lane_index() / group.lanes; first < net.nrows;
+       first += group.count) {
+    const long long row = first + lane_index() / group.lanes;
+    const bool is_row = row < net.nrows;
+    const long long begin = is_row ? net.indptr[row] + group.member : 0;
+    const long long end = is_row ? net.indptr[row + 1] : 0;
+    Number least = far<Number>();
+#pragma unroll 4
+    for (long long k = begin; k < end; k += group.lanes) {
+      const Number cost = net.costs[k] + s.price[net.indices[k]];
+      if (cost < least) least = cost;
+    }
+    least = least_of_group(least, group.lanes);
+    if (is_row && group.member == 0) s.row_dual[row] = least < far<Number>() ? least : 0;
+    if (ends_slack == 0) continue;
+    for (long long k = begin; k < end; k += group.lanes) {
+      const long long t = net.places[k], units = net.flow[t];
+      if (units == 0) continue;
+      const int j = net.indices[k];
+      if (net.costs[k] + s.price[j] - least <= rounding(net.costs[k], s.price[j])) continue;
+      net.flow[t] = 0;
+      add_units(net.excess + row, units);
+      add_units(net.room + j, units);
+      atomicAdd(&s.state->dropped, 1);
+    }
+  }
+}
+
+// -- a round --------------------------------------------------------------------------------------
+
+// Clear what a round counts.
+__global__ void open_round(State* state) {
+  const int hop = state->hop, dropped = state->dropped;
+  *state = {};
+  state->hop = hop;
+  state->dropped = dropped;
+}
+
+// No vertex has a label but the roots: the rows from `first` on, up to `last`, with units to ship.
+template <typename Number>
+__global__ void plant(Network<Number> net, Search<Number> s, int first, int last) {
+  const Front front = front_of_rows(s, now(s.state->hop) & 1);
+  for (int j = thread_index(); j < net.ncols; j += thread_count()) {
+    s.col_dist[j] = kNever;
+    s.col_pred[j] = -1;
+  }
+  for (int i = thread_index(); i < net.nrows; i += thread_count()) {
+    const long long excess = net.excess[i];
+    const bool is_root = excess > 0 && i >= first && i < last;
+    s.row_dist[i] = is_root ? 0 : kNever;
+    s.row_pred[i] = -1;
+    s.nearest[i] = kNever;
+    if (!is_root) continue;
+    front.add(i, net.indptr[i + 1] - net.indptr[i]);
+    atomicAdd(&s.state->roots, 1);
+    atomicAdd(&s.state->waiting, static_cast<unsigned long long>(excess));
+  }
+}
+
+__device__ inline long long as_label(long long distance) { return distance; }
+__device__ inline long long as_label(double distance) { return __double_as_longlong(distance); }
+
+// The label that a row offers by entry k.
+template <typename Number>
+__device__ long long offered(const Network<Number>& net, const Search<Number>& s, int row,
+                             long long k, long long from) {
+  const Number reduced = net.costs[k] - s.row_dual[row] + s.price[net.indices[k]];
+  return as_label(number_of(static_cast<unsigned long long>(from), Number{}) +
+                  (reduced > 0 ? reduced : 0));
+}
+
+template <typename Number>
+__device__ void offer_to_columns(const Network<Number>& net, const Search<Number>& s, int hop) {
+  const int turn = hop & 1;
+  const Front out = front_of_cols(s, turn);
+  visit_entries(front_of_rows(s, turn), net.indptr, net.lanes,
+                [&](int row, long long k, bool is_first) {
+                  const long long from = s.row_dist[row];
+                  if (is_first) s.row_seen[row] = from;
+                  const int j = net.indices[k];
+                  const long long label = offered(net, s, row, k, from);
+                  if (label >= now(s.col_dist[j])) return;
+                  if (atomicMin(s.col_dist + j, label) <= label) return;
+                  if (atomicExch(s.col_stamp + j, hop + 1) == hop + 1) return;
+                  out.add(j, net.colptr[j + 1] - net.colptr[j]);
+                });
+}
+
+template <typename Number>
+__device__ void point_columns(const Network<Number>& net, const Search<Number>& s, int hop) {
+  visit_entries(front_of_rows(s, hop & 1), net.indptr, net.lanes,
+                [&](int row, long long k, bool) {
+                  const int j = net.indices[k];
+                  if (s.col_stamp[j] != hop + 1) return;
+                  const long long label = offered(net, s, row, k, s.row_seen[row]);
+                  if (label == s.col_dist[j]) s.col_pred[j] = net.places[k];
+                });
+}
+
+template <typename Number>
+__device__ void offer_to_rows(const Network<Number>& net, const Search<Number>& s, int hop) {
+  const int turn = hop & 1;
+  const Front out = front_of_rows(s, turn ^ 1);
+  visit_entries(front_of_cols(s, turn), net.colptr, net.lanes,
+                [&](int col, long long t, bool is_first) {
+                  const long long label = s.col_dist[col];
+                  if (is_first) s.col_seen[col] = label;
+                  if (net.flow[t] == 0) return;
+                  const int i = net.owners[t];
+                  if (label >= now(s.row_dist[i])) return;
+                  if (atomicMin(s.row_dist + i, label) <= label) return;
+                  if (atomicExch(s.row_stamp + i, hop + 1) == hop + 1) return;
+                  out.add(i, net.indptr[i + 1] - net.indptr[i]);
+                });
+}
+
+template <typename Number>
+__device__ void point_rows(const Network<Number>& net, const Search<Number>& s, int hop) {
+  visit_entries(front_of_cols(s, hop & 1), net.colptr, net.lanes,
+                [&](int col, long long t, bool) {
+                  if (net.flow[t] == 0) return;
+                  const int i = net.owners[t];
+                  if (s.row_stamp[i] == hop + 1 && s.col_seen[col] == s.row_dist[i]) {
+                    s.row_pred[i] = t;
+                  }
+                });
+}
+
+// Lower labels until none falls, or for `most` hops. Rows are pointed to their columns one hop
+// later, while they offer labels themselves: this needs no barrier of its own.
+template <typename Number>
+__global__ void find_distances(Network<Number> net, Search<Number> s, int most) {
+  const int first = now(s.state->hop);
+  int hop = first;
+  while (!front_of_rows(s, hop & 1).is_empty()) {
+    if (hop > first) point_rows(net, s, hop - 1);
+    if (hop == first + most) break;
+    if (thread_index() == 0) front_of_rows(s, (hop & 1) ^ 1).clear();
+    offer_to_columns(net, s, hop);
+    grid_barrier(s.barrier);
+    if (thread_index() == 0) front_of_cols(s, (hop & 1) ^ 1).clear();
+    point_columns(net, s, hop);
+    offer_to_rows(net, s, hop);
+    grid_barrier(s.barrier);
+    ++hop;
+  }
+  if (thread_index() == 0) s.state->hop = hop;
+}
+
+// The row at the beginning of the path to a column.
+template <typename Number>
+__device__ int root_of(const Network<Number>& net, const Search<Number>& s, int col) {
+  while (true) {
+    const int row = net.owners[s.col_pred[col]];
+    const long long t = s.row_pred[row];
+    if (t < 0) return row;
+    col = net.holders[t];
+  }
+}
+
+// Find the distance of the nearest column with room in each tree, or, if all such columns are
+// wanted, the greatest distance of any.
+template <typename Number>
+__global__ void find_nearest(Network<Number> net, Search<Number> s, int wants_all) {
+  for (int j = thread_index(); j < net.ncols; j += thread_count()) {
+    const long long distance = s.col_dist[j];
+    if (net.room[j] == 0 || distance == kNever) continue;
+    atomicAdd(&s.state->reached, 1);
+    if (wants_all != 0) atomicMax(&s.state->bound, distance);
+    else atomicMin(s.nearest + root_of(net, s, j), distance);
+  }
+}
+
+// The bound is the greatest of these distances.
+template <typename Number>
+__global__ void find_bound(Network<Number> net, Search<Number> s) {
+  for (int i = thread_index(); i < net.nrows; i += thread_count()) {
+    if (s.nearest[i] != kNever) atomicMax(&s.state->bound, s.nearest[i]);
+  }
+}
+
+__device__ inline long long magnitude(long long number) { return number < 0 ? -number : number; }
+__device__ inline long long magnitude(double) { return 0; }
+
+// Raise the duals of vertices within the bound by what they are nearer.
+template <typename Number>
+__global__ void raise_duals(Network<Number> net, Search<Number> s) {
+  const long long bound = now(s.state->bound);
+  const Number far_end = number_of(static_cast<unsigned long long>(bound), Number{});
+  long long largest = 0;
+  for (int i = thread_index(); i < net.nrows; i += thread_count()) {
+    const long long label = s.row_dist[i];
+    if (label >= bound) continue;
+    s.row_dual[i] += far_end - number_of(static_cast<unsigned long long>(label), Number{});
+    largest = max(largest, magnitude(s.row_dual[i]));
+  }
+  for (int j = thread_index(); j < net.ncols; j += thread_count()) {
+    const long long label = s.col_dist[j];
+    if (label >= bound) continue;
+    s.price[j] += far_end - number_of(static_cast<unsigned long long>(label), Number{});
+    largest = max(largest, magnitude(s.price[j]));
+  }
+  if (largest > now(s.state->largest)) atomicMax(&s.state->largest, largest);
+}
+
+// Ship along the path to a column what the whole path carries; false if that is nothing by now.
+template <typename Number>
+__device__ bool ship_along(const Network<Number>& net, const Search<Number>& s, int leaf) {
+  long long units = net.room[leaf];
+  int col = leaf, root = -1;
+  while (units > 0) {
+    root = net.owners[s.col_pred[col]];
+    const long long t = s.row_pred[root];
+    if (t < 0) break;
+    units = min(units, now(net.flow[t]));
+    col = net.holders[t];
+  }
+  if (units > 0) units = min(units, now(net.excess[root]));
+  if (units <= 0) return false;
+  long long missing = -2;  // the place that has fewer units by now; -1 is the root
+  for (col = leaf; missing == -2;) {
+    const int row = net.owners[s.col_pred[col]];
+    const long long t = s.row_pred[row];
+    if (!take_units(t < 0 ? net.excess + row : net.flow + t, units)) missing = t;
+    if (t < 0) break;
+    col = net.holders[t];
+  }
+  for (col = leaf;;) {
+    const long long taken = s.col_pred[col], t = s.row_pred[net.owners[taken]];
+    if (missing == -2) add_units(net.flow + taken, units);
+    else if (t == missing) return false;
+    else add_units(net.flow + t, units);
+    if (t < 0) break;
+    col = net.holders[t];
+  }
+  net.room[leaf] -= units;
+  return true;
+}
+
+// Each column with room within the bound takes units along its path.
+template <typename Number>
+__global__ void ship(Network<Number> net, Search<Number> s) {
+  const long long bound = now(s.state->bound);
+  for (int j = thread_index(); j < net.ncols; j += thread_count()) {
+    if (net.room[j] == 0 || s.col_dist[j] > bound) continue;
+    if (ship_along(net, s, j)) atomicAdd(&s.state->paths, 1);
+  }
+}

@@ -1,0 +1,46 @@
+"""Transport problems on the device, and what is found for them back on the host."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tests.cpu.transport.problems import check, check_violator
+
+ARRAYS = "supply", "demand", "costs", "forbidden", "indptr", "indices", "data", "row_limit"
+
+
+def on_device(cp, task):
+    """The same task with arrays of the device."""
+    arrays = {
+        name: None if getattr(task, name) is None else cp.asarray(getattr(task, name))
+        for name in ARRAYS
+    }
+    initial = None if task.initial is None else tuple(map(cp.asarray, task.initial))
+    return dataclasses.replace(task, **arrays, initial=initial)
+
+
+def on_host(solution):
+    """The same solution with arrays of the host; all of them were on the device."""
+    names = ["rows", "cols", "flow", "row_dual", "col_dual"]
+    if solution.infeasible_rows is not None:
+        names.append("infeasible_rows")
+    arrays = {name: getattr(solution, name).get() for name in names}
+    assert all(array.dtype == np.int64 for array in (arrays["rows"], arrays["flow"]))
+    return dataclasses.replace(solution, **arrays)
+
+
+def confirm(cp, solve, task, best, tolerance=1e-9):
+    """The solution on the device proves itself and costs `best`; None means infeasible."""
+    solution = on_host(solve(on_device(cp, task)))
+    found = check(task, solution, 0 if task.is_integer else tolerance)
+    if best is None:
+        assert not solution.is_optimal
+        check_violator(task, solution.infeasible_rows)
+    else:
+        assert solution.is_optimal
+        assert solution.infeasible_rows is None
+        assert math.isclose(found, best, rel_tol=1e-9, abs_tol=1e-7)
+    return solution
