@@ -97,19 +97,22 @@ class Auction:
         """Rounds of bids in all phases."""
         return int(self.board.seen["round"])
 
-    def run(self) -> None:
-        """Hold all phases; raises Stopped."""
+    def run(self, epsilon: float | None = None) -> None:
+        """Hold all phases, the first one with this epsilon; raises Stopped.
+
+        Without a first epsilon it is the range of the costs.
+        """
         tuning = self.tuning
         if not 0 < self.spread < np.inf:
             return
         finest = max(tuning.finest * self.largest, tuning.fine * self._typical_saving())
-        epsilon = self.spread
+        epsilon = self.spread if epsilon is None else min(epsilon, self.spread)
         while self._hold_phase(max(epsilon, finest)) and epsilon > finest:
             epsilon /= tuning.factor
 
     def _typical_saving(self) -> float:
         """The median of what the second cheapest column costs a row more than the cheapest."""
-        network, nrows = self.network, self.network.given_rows
+        nrows = self.network.given_rows
         step = nrows // self.tuning.sample + 1
         savings = cp.empty(-(-nrows // step), np.float64)
         self._launch("find_savings<{Cost}>", self.price, np.int32(nrows), np.int32(step), savings)

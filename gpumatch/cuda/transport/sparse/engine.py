@@ -1,13 +1,13 @@
 """Exact transport in CSR on the GPU.
 
 The problem becomes one whose totals agree (`network`). An auction of lots (`auction`) finds prices
-and most of the flow. Forests of shortest paths (`paths`) ship the rest exactly, each path as much as
-it carries. Neither unfolds a mass. Integers are exact.
+and most of the flow. Forests of shortest paths (`paths`) ship the rest exactly, each path as much
+as it carries. Neither unfolds a mass. Integers are exact.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy as cp
 import numpy as np
@@ -20,33 +20,62 @@ from gpumatch.cuda.transport.sparse.paths import LARGEST, Paths, TooLargeError
 from gpumatch.numeric.arrays import any_true
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
-__all__ = ["FEW", "TooLargeError", "solve"]
+__all__ = ["FEW", "Start", "TooLargeError", "solve"]
 
 FEW = 2**10
 """Entries up to which paths alone are fast enough."""
 
 
-def solve(task: TransportTask, tuning: Tuning | None = None) -> TransportSolution:
+class Start(NamedTuple):
+    """What is known of the solution.
+
+    Attributes
+    ----------
+    col_dual : array
+        Duals of the columns, none of them above 0 unless all columns must be full.
+    flow : int64 array
+        Units of each entry. Those that are too dear at the duals are taken back.
+    epsilon : float
+        How much too dear a unit is, on average: the first epsilon of the auction. There is no
+        auction if it is 0.
+    """
+
+    col_dual: cp.ndarray
+    flow: cp.ndarray
+    epsilon: float
+
+
+def solve(
+    task: TransportTask, start: Start | None = None, tuning: Tuning | None = None
+) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.transport_contracts` states.
+
+    A start is for tasks in which each column has a demand.
 
     Raises
     ------
     TooLargeError
         Costs are so large that the sums of a path might overflow.
     """
+    assert task.data is not None
     if not int(task.supply.sum()) or not int(task.demand.sum()) or not task.data.size:
         return _without_shipping(task)
     require_small(task)
     network = Network(task)
     counts: dict[str, Any] = {"paths": 0, "rounds": 0, "hops": 0, "bidding_rounds": 0}
-    price = _first_price(network)
+    price = _first_price(network, start)
+    has_auction = task.initial is None and network.indices.size > FEW
+    first_epsilon = None
+    if start is not None:
+        network.ship(start.flow)
+        first_epsilon, has_auction = start.epsilon, has_auction and start.epsilon > 0
     paths, violator = None, None
     is_optimal = False
     try:
-        if task.initial is None and network.indices.size > FEW:
+        if has_auction:
             bids = Auction(network, price.astype(np.float64), task.control, tuning)
             try:
-                bids.run()
+                bids.run(first_epsilon)
             finally:
                 counts["bidding_rounds"] = bids.rounds
                 _take_prices(price, bids.price)
@@ -69,6 +98,7 @@ def solve(task: TransportTask, tuning: Tuning | None = None) -> TransportSolutio
 
 def require_small(task: TransportTask) -> None:
     """Raise TooLargeError if the sums of a path might overflow."""
+    assert task.data is not None
     ends = [task.data.min(), task.data.max()]
     if task.row_limit is not None and task.row_limit.size:
         ends += [task.row_limit.min(), task.row_limit.max()]
@@ -78,11 +108,12 @@ def require_small(task: TransportTask) -> None:
         raise TooLargeError("costs are too large for sums of 64 bits on the GPU")
 
 
-def _first_price(network: Network) -> cp.ndarray:
+def _first_price(network: Network, start: Start | None) -> cp.ndarray:
     """Prices to begin from: given ones, or those of the least costs if all columns must be full."""
     task = network.task
-    if task.initial is not None:
-        given = -task.initial[1]
+    known = start.col_dual if start is not None else task.initial and task.initial[1]
+    if known is not None:
+        given = -known
         largest = float(abs(given).max()) if given.size else 0.0
         span = 2.0 * (task.shape[0] + 1) * float(abs(network.costs).max())
         if largest <= min(span, float(LARGEST) / 4):
@@ -132,6 +163,7 @@ def _lower_to_slack(
     """Lower the duals of some columns so that no pair of theirs undercuts the rows' duals."""
     assert task.indptr is not None
     assert task.indices is not None
+    assert task.data is not None
     used = cp.flatnonzero(which[task.indices])
     rows = csr.owners(task.indptr, task.indices)[used]
     csr.lower(col_dual, task.indices[used], task.data[used] - row_dual[rows])
@@ -141,14 +173,12 @@ def _without_shipping(task: TransportTask) -> TransportSolution:
     """The solution of a problem in which nothing can be shipped."""
     assert task.indptr is not None
     assert task.indices is not None
+    assert task.data is not None
     nrows, ncols = task.shape
-    none = cp.zeros(0, np.int64)
-    if task.row_limit is not None:
-        row_dual = task.row_limit.copy()
-    else:
-        row_dual = cp.zeros(nrows, task.dtype)
+    none, limit = cp.zeros(0, np.int64), task.row_limit
+    row_dual = cp.zeros(nrows, task.dtype) if limit is None else limit.copy()
     col_dual = cp.zeros(ncols, task.dtype)
-    is_idle = task.row_limit is not None or not int(task.supply.sum())
+    is_idle = limit is not None or not int(task.supply.sum())
     violator = None if is_idle else cp.flatnonzero(task.supply > 0)
     if task.data.size:
         if not any_true(task.demand > 0):

@@ -2,8 +2,8 @@
 
 Each row gets all its supply shipped and each column is filled, by two additions:
 
-- With limits, each row has a column of its own, which takes all its supply at the row's limit. Row i
-  has the column m + i, for m columns of the given problem.
+- With limits, each row has a column of its own, which takes all its supply at the row's limit.
+  Row i has the column m + i, for m columns of the given problem.
 - If columns take more than the rows supply, one more row ships the rest, at no cost to any column.
   It is the last row, the filler. Its dual is the price of columns that are not full.
 
@@ -111,6 +111,25 @@ class Network:
         places = cp.arange(indices.size) + csr.owners(indptr, indices)
         all_indices[places], all_costs[places] = indices, costs
         return all_indptr, all_indices, all_costs
+
+    def ship(self, flow: cp.ndarray) -> None:
+        """Begin with the units of each entry of the task. Columns without demand take none."""
+        task, count = self.task, int(self.indptr[self.given_rows])
+        assert task.indptr is not None
+        assert task.indices is not None
+        if flow.size != count:
+            where = cp.arange(flow.size)
+            if task.row_limit is not None:
+                where += csr.owners(task.indptr, task.indices)
+        else:
+            where = slice(0, count)
+        self.flow[self.places[:count][where]] = flow
+        sent = cp.zeros(flow.size + 1, np.int64)
+        cp.cumsum(flow, out=sent[1:])
+        self.excess[: self.given_rows] -= cp.diff(sent[task.indptr])
+        taken = cp.zeros(self.flow.size + 1, np.int64)
+        cp.cumsum(self.flow, out=taken[1:])
+        self.room -= cp.diff(taken[self.colptr])
 
     def struct(self, kernels: Any) -> np.ndarray:
         """The struct for some kernels."""
