@@ -346,7 +346,7 @@ class _Level:
         other = cp.concatenate([other, cp.arange(of_cols.size)])
         sizes = cp.concatenate([sizes, lack])
         kept = cp.flatnonzero(other < beyond)
-        order = kept[cp.argsort(other[kept], kind="stable")]
+        order = kept[cp.argsort(other[kept])]
         members, flows, sizes = _pieces(task.demand[self.col_order], sizes[order])
         rows, cols = rows[order][flows].astype(np.int64), self.col_order[members]
         used = cp.flatnonzero(rows >= 0)

@@ -122,7 +122,8 @@ class Auction:
 
     def _launch(self, name: str, *arguments: Any) -> None:
         network = self.network
-        blocks = blocks_for(network.given_rows * network.lanes)
+        most = self.kernels.resident_blocks(name, BLOCK)
+        blocks = min(blocks_for(network.given_rows * network.lanes), most)
         network_struct = network.struct(self.kernels)
         self.kernels[name]((blocks,), (BLOCK,), (network_struct, *arguments))
 

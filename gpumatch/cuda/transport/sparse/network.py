@@ -69,7 +69,7 @@ class Network:
             excess = cp.concatenate([excess, cp.full(1, spare, np.int64)])
         self.nrows, self.ncols = excess.size, demand.size
         self.indptr, self.indices, self.costs = indptr, indices, costs
-        order = cp.argsort(indices, kind="stable")
+        order = cp.argsort(indices)
         self.holders = indices[order]
         self.owners = csr.owners(indptr, indices)[order]
         self.places = cp.empty(indices.size, np.int64)

@@ -114,7 +114,8 @@ class Paths:
         self._run(self.network.given_rows, self.network.nrows, wants_all=True)
 
     def _launch(self, name: str, *arguments: Any, blocks: int | None = None) -> None:
-        grid = self._by_vertex if blocks is None else blocks
+        wanted = self._by_vertex if blocks is None else blocks
+        grid = min(wanted, self.kernels.resident_blocks(name, BLOCK))
         self.kernels[name]((grid,), (BLOCK,), (self._network, self._search, *arguments))
 
     def _run(self, first: int, last: int, *, wants_all: bool) -> cp.ndarray | None:
