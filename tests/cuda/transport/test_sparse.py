@@ -2,31 +2,151 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
+import numpy as np
 import pytest
 
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.transport.sparse import engine, paths  # noqa: E402
-from tests.cpu.transport.problems import least_cost, random_task  # noqa: E402
+from gpumatch.cuda.transport.sparse import auction, engine, paths  # noqa: E402
+from gpumatch.running.control import Control  # noqa: E402
+from tests.cpu.transport.problems import (  # noqa: E402
+    check,
+    least_cost,
+    no_duals,
+    random_task,
+    task_of,
+)
 from tests.cuda.emulator import Emulator  # noqa: E402
-from tests.cuda.transport.on_device import confirm  # noqa: E402
+from tests.cuda.transport.on_device import confirm, on_device, on_host  # noqa: E402
 
-pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
+pytestmark = pytest.mark.gpu
+KINDS = [
+    pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "paths"]),
+    pytest.mark.parametrize("limit", [False, True], ids=["all", "limits"]),
+    pytest.mark.parametrize("integer", [True, False], ids=["int", "float"]),
+]
+
+
+def of_each_kind(test):
+    for mark in KINDS:
+        test = mark(test)
+    return test
 
 
 @pytest.fixture(autouse=True)
 def short_rows_are_wide(request, monkeypatch):
-    """On the emulator, so that all threads read a row together in small problems, too."""
+    """On the emulator, so that all threads read a row together in small problems, too.
+
+    Phases have few rounds there.
+    """
     if "stand_in" in request.fixturenames:
+        monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", _short(8))
         emulators = request.getfixturevalue("all_emulators")
-        monkeypatch.setitem(emulators, paths.PATHS, Emulator(paths.PATHS, {"kWide": 4}))
+        monkeypatch.setitem(emulators, paths.PATHS, _emulator())
 
 
-@pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "paths"])
-@pytest.mark.parametrize("limit", [False, True], ids=["all", "limits"])
-@pytest.mark.parametrize("integer", [True, False], ids=["int", "float"])
+_kept = []
+
+
+def _emulator():
+    if not _kept:
+        _kept.append(Emulator(paths.PATHS, {"kWide": 4}))
+    return _kept[0]
+
+
+def try_seeds(seeds, integer, limit, size, most):
+    for seed in seeds:
+        task = random_task(
+            seed, dense=False, integer=integer, limit=limit, size=size, most=most
+        )  # fmt: skip
+        confirm(cp, engine.solve, task, least_cost(task))
+
+
+@pytest.mark.emulated
+@of_each_kind
 def test_random_problems(monkeypatch, few, limit, integer):
     monkeypatch.setattr(engine, "FEW", few)
-    for seed in range(40):
-        task = random_task(seed, dense=False, integer=integer, limit=limit, size=9)
+    try_seeds(range(6), integer, limit, size=9, most=6)
+
+
+@of_each_kind
+def test_many_random_problems(monkeypatch, few, limit, integer):
+    monkeypatch.setattr(engine, "FEW", few)
+    try_seeds(range(100, 140), integer, limit, size=9, most=6)
+    try_seeds(range(140, 160), integer, limit, size=40, most=10**6)
+
+
+@pytest.mark.emulated
+def test_masses_are_not_unfolded():
+    rng = np.random.default_rng(1)
+    supply, demand = rng.integers(1, 2**48, 5), rng.integers(1, 2**47, 6)
+    demand[2] += supply.sum() - demand.sum() + 7
+    task = task_of(rng.integers(0, 9, (5, 6)), supply, demand, dense=False)
+    solution = on_host(engine.solve(on_device(cp, task)))
+    assert solution.is_optimal
+    check(task, solution)
+    assert solution.stats["paths"] <= 40
+
+
+@pytest.mark.emulated
+def test_given_duals_of_any_kind():
+    task = random_task(8, dense=False, integer=True, limit=True, size=9)
+    best = least_cost(task)
+    for scale in (0, 3, 10**15):
+        given = tuple(dual - scale * (k + 1) for k, dual in enumerate(no_duals(task)))
+        confirm(cp, engine.solve, dataclasses.replace(task, initial=given), best)
+    found = on_host(engine.solve(on_device(cp, task)))
+    again = dataclasses.replace(task, initial=(found.row_dual, found.col_dual))
+    confirm(cp, engine.solve, again, best)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "paths"])
+def test_it_stops_with_a_flow_and_feasible_duals(monkeypatch, few):
+    monkeypatch.setattr(engine, "FEW", few)
+    monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", _short(1))
+    task = random_task(2, dense=False, integer=True, limit=False, size=14, most=9)
+    for last in (1, 2, 4):
+        ticks = itertools.count(1)
+        control = Control(callback=lambda _, ticks=ticks, last=last: next(ticks) >= last)
+        solution = on_host(
+            engine.solve(on_device(cp, dataclasses.replace(task, control=control)))
+        )  # fmt: skip
+        assert not solution.is_optimal
+        assert solution.infeasible_rows is None
+        check(task, solution)
+
+
+def _short(rounds):
+    """A tuning whose launches have so many rounds."""
+    return tuple(auction.Tuning()._replace(a_launch=rounds))
+
+
+@pytest.mark.emulated
+def test_nothing_to_ship():
+    none = np.zeros(0, np.int64)
+    costs = np.array([[3, -1], [2, 5]])
+    for supply, demand, limits in (
+        ([0, 0], [2, 3], None),
+        ([0, 0], [0, 0], None),
+        ([4, 1], [0, 0], np.array([7, -2])),
+    ):
+        task = task_of(costs, np.array(supply), np.array(demand), limits=limits, dense=False)
         confirm(cp, engine.solve, task, least_cost(task))
+    empty = task_of(np.zeros((0, 2), np.int64), none, np.array([1, 2]), dense=False)
+    confirm(cp, engine.solve, empty, 0)
+    barred = task_of(costs, np.array([1, 0]), np.array([1, 2]), np.ones((2, 2), bool), dense=False)
+    confirm(cp, engine.solve, barred, None)
+
+
+@pytest.mark.emulated
+def test_sums_that_may_overflow_are_refused():
+    costs = np.array([[2**55, 1], [3, 4]])
+    fits = task_of(costs, np.array([1, 1]), np.array([1, 1]), dense=False)
+    confirm(cp, engine.solve, fits, 4)
+    large = task_of(costs * 16, np.array([1, 1]), np.array([1, 1]), dense=False)
+    with pytest.raises(engine.TooLargeError):
+        engine.solve(on_device(cp, large))
