@@ -1,0 +1,118 @@
+"""Transport of points on the GPU, without their matrix: by a core and pricing, with boxes.
+
+A search walks down boxes of points to the cheapest columns of each row at given prices
+(`gpumatch.cuda.assignment.points.boxes`), so pricing looks at a small part of the pairs.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.contracts import Points
+from gpumatch.cuda.assignment.points.boxes import MOST, WIDTH, Boxes, order_of
+from gpumatch.cuda.assignment.points.distances import distances_at, fill_distances
+from gpumatch.cuda.transport import core
+from gpumatch.cuda.transport.dense import Matrix
+from gpumatch.transport_contracts import TransportSolution, TransportTask
+
+__all__ = ["Cloud", "solve", "takes"]
+
+STORED = 2**22
+"""Pairs up to which a matrix is made."""
+
+
+def takes(points: Points) -> bool:
+    """True if the points have so few coordinates that boxes find neighbours."""
+    return points.rows.shape[1] <= WIDTH
+
+
+def solve(task: TransportTask, points: Points) -> TransportSolution:
+    """Ship all supply at least cost, as `gpumatch.transport_contracts` states.
+
+    Parameters
+    ----------
+    task : TransportTask
+        Masses, limits, control and seed. It has no costs. Its totals are positive.
+    points : Points
+        The points whose distances are the costs to minimise, on the device.
+    """
+    return core.solve(task, _pairs_of(points))
+
+
+def _pairs_of(points: Points) -> core.Source:
+    size = points.rows.shape[0] * points.cols.shape[0]
+    if size <= STORED:
+        return Matrix(fill_distances(points, 0, points.rows.shape[0]))
+    return Cloud(points)
+
+
+class Cloud:
+    """All pairs of points, as a `core.Source`."""
+
+    def __init__(self, points: Points) -> None:
+        self.points = points
+        self.shape = points.rows.shape[0], points.cols.shape[0]
+        self.dtype = np.dtype(np.float64)
+        self.rows_at_once = self.shape[0] + 1
+
+    @functools.cached_property
+    def _orders(self) -> tuple[Any, Any]:
+        return order_of(self.points.rows), order_of(self.points.cols)
+
+    @functools.cached_property
+    def _boxes(self) -> Boxes:
+        return Boxes(self.points, *self._orders)
+
+    @functools.cached_property
+    def largest(self) -> float:
+        """By the extent of all points in each coordinate."""
+        p = self.points
+        low = cp.minimum(p.rows.min(axis=0), p.cols.min(axis=0))
+        extent = (cp.maximum(p.rows.max(axis=0), p.cols.max(axis=0)) - low).get()
+        squares = float(np.square(extent).sum())
+        greatest = {
+            "sqeuclidean": squares,
+            "euclidean": math.sqrt(squares),
+            "cityblock": float(extent.sum()),
+            "chebyshev": float(extent.max()),
+        }[p.metric]
+        offsets = 0.0
+        if p.row_offset is not None:
+            offsets = float(abs(p.row_offset).max()) + float(abs(p.col_offset).max())
+        return greatest + offsets
+
+    @property
+    def low(self) -> float:
+        return -2 * self.largest
+
+    def at(self, rows: Any, cols: Any) -> Any:
+        return distances_at(self.points, rows, cols)
+
+    def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
+        self._boxes.set_prices(col_dual)
+        found = self._boxes.least(min(most, MOST), bound)[0]
+        rows, place = cp.nonzero(found >= 0)
+        return rows.astype(np.int32), found[rows, place]
+
+    def least_of_rows(self, col_dual: Any) -> Any:
+        self._boxes.set_prices(col_dual)
+        return self._boxes.least(1, cp.full(self.shape[0], math.inf))[1][:, 0]
+
+    def orders(self, _: int) -> tuple[Any, Any]:
+        return self._orders
+
+    def part(self, rows: Any, cols: Any) -> core.Source:
+        p = self.points
+        return _pairs_of(
+            p._replace(
+                rows=cp.ascontiguousarray(p.rows[rows]),
+                cols=cp.ascontiguousarray(p.cols[cols]),
+                row_offset=None if p.row_offset is None else p.row_offset[rows],
+                col_offset=None if p.col_offset is None else p.col_offset[cols],
+            )
+        )
