@@ -37,6 +37,8 @@ WHOLE = 2**18
 """Pairs up to which all of them are solved in CSR."""
 NEAREST, MORE = 12, 8
 """The pairs of a row in the first core, and those that join it in a pricing."""
+FEW = 1 / 32
+"""Pairs for each row up to which those that join the core are left to paths."""
 MEMBERS = 4
 """Members of a group."""
 ROUNDING = 2.0**-46
@@ -225,9 +227,10 @@ class _Level:
             self.counts["readings"], self.counts["pairs"] = self.readings, int(self.keys.size)
             if not more.size:
                 return found
+            epsilon = self._mean_undercut(more, found)
             self._add(more)
             keys = found.rows * self.ncols + found.cols
-            start, epsilon = _Estimate(found.col_dual, keys, found.flow), 0.0
+            start = _Estimate(found.col_dual, keys, found.flow)
 
     def _core(self) -> TransportTask:
         """The problem of the core's pairs."""
@@ -251,6 +254,19 @@ class _Level:
     def _add(self, keys: cp.ndarray) -> None:
         """Add pairs to the core."""
         self.keys = cp.unique(cp.concatenate([self.keys, keys]))
+
+    def _mean_undercut(self, keys: cp.ndarray, found: TransportSolution) -> float:
+        """How much less than its dual such pairs cost a row, on average of all such rows.
+
+        It is 0 if there are few such rows, for which paths suffice.
+        """
+        if keys.size < FEW * self.nrows:
+            return 0.0
+        rows, cols = keys // self.ncols, keys % self.ncols
+        least = cp.zeros(self.nrows, self.source.dtype)
+        slack = self.source.at(rows, cols) - found.col_dual[cols] - found.row_dual[rows]
+        csr.lower(least, rows, slack)
+        return -float(least[least < 0].astype(np.float64).mean())
 
     def _mean_excess(self, start: _Estimate) -> float:
         """How much dearer than the row's cheapest pair a unit of a flow is, on average."""

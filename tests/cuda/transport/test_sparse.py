@@ -108,6 +108,7 @@ def test_given_duals_of_any_kind():
 def test_it_stops_with_a_flow_and_feasible_duals(monkeypatch, few):
     monkeypatch.setattr(engine, "FEW", few)
     monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", _short(1))
+    monkeypatch.setattr(paths, "HOPS", 1)
     task = random_task(2, dense=False, integer=True, limit=False, size=14, most=9)
     for last in (1, 2, 4):
         ticks = itertools.count(1)

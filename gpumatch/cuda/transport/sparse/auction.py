@@ -97,18 +97,19 @@ class Auction:
         """Rounds of bids in all phases."""
         return int(self.board.seen["round"])
 
-    def run(self, epsilon: float | None = None) -> None:
+    def run(self, epsilon: float | None = None) -> float:
         """Hold all phases, the first one with this epsilon; raises Stopped.
 
-        Without a first epsilon it is the range of the costs.
+        Without a first epsilon it is the range of the costs. Returns the last one.
         """
         tuning = self.tuning
         if not 0 < self.spread < np.inf:
-            return
+            return 0.0
         finest = max(tuning.finest * self.largest, tuning.fine * self._typical_saving())
         epsilon = self.spread if epsilon is None else min(epsilon, self.spread)
         while self._hold_phase(max(epsilon, finest)) and epsilon > finest:
             epsilon /= tuning.factor
+        return max(epsilon, finest)
 
     def _typical_saving(self) -> float:
         """The median of what the second cheapest column costs a row more than the cheapest."""

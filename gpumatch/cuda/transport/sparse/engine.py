@@ -16,7 +16,7 @@ from gpumatch.contracts import Stopped
 from gpumatch.cuda import csr
 from gpumatch.cuda.transport.sparse.auction import Auction, Tuning
 from gpumatch.cuda.transport.sparse.network import Network
-from gpumatch.cuda.transport.sparse.paths import LARGEST, Paths, TooLargeError
+from gpumatch.cuda.transport.sparse.paths import FINEST, LARGEST, Paths, TooLargeError
 from gpumatch.numeric.arrays import any_true
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
@@ -70,16 +70,16 @@ def solve(
         network.ship(start.flow)
         first_epsilon, has_auction = start.epsilon, has_auction and start.epsilon > 0
     paths, violator = None, None
-    is_optimal = False
+    is_optimal, near = False, _first_reach(network)
     try:
         if has_auction:
             bids = Auction(network, price.astype(np.float64), task.control, tuning)
             try:
-                bids.run(first_epsilon)
+                near = bids.run(first_epsilon)
             finally:
                 counts["bidding_rounds"] = bids.rounds
                 _take_prices(price, bids.price)
-        paths = Paths(network, price, task.control)
+        paths = Paths(network, price, task.control, near)
         paths.reduce_rows(ends_slack=True)
         violator = paths.serve()
         if violator is None:
@@ -89,7 +89,7 @@ def solve(
     except Stopped:
         pass
     if paths is not None:
-        counts.update(paths=paths.paths, rounds=paths.rounds, hops=paths.hops)
+        counts.update(paths.counts)
     row_dual, col_dual = _duals(network, paths, price, is_optimal=is_optimal)
     return TransportSolution(
         *network.pairs(), row_dual, col_dual, is_optimal, violator, stats=counts
@@ -123,6 +123,12 @@ def _first_price(network: Network, start: Start | None) -> cp.ndarray:
     if network.has_filler:
         return cp.zeros(network.ncols, network.costs.dtype)
     return -network.column_minima()
+
+
+def _first_reach(network: Network) -> float:
+    """How far paths look at first, if nothing else is known: a share of the range of costs."""
+    low, high = float(network.costs.min()), float(network.costs.max())
+    return max((high - low) * FINEST, 0.0)
 
 
 def _take_prices(price: cp.ndarray, found: cp.ndarray) -> None:

@@ -8,6 +8,9 @@
 // All columns do so at once. A path first takes its units from the entries and from its root, and
 // gives them back if one of them has fewer by now.
 //
+// Labels beyond a limit are not kept. The limit is raised, and the round begins again, if few columns
+// with room are within it. So most rounds look at the neighbourhoods of the roots only.
+//
 // Distances are found by hops, from rows to columns and back (Bellman, Ford). In a hop, vertices
 // whose labels have fallen offer labels to the other side. The predecessor is an entry whose offer
 // is the label, written after all offers of the hop. So the predecessors are a forest although many
@@ -29,6 +32,17 @@
 #include "transport/sparse/network.cuh"
 
 constexpr int kWide = 2048;
+constexpr int kShare = 8;   // a round ends with paths to one in this many columns that are wanted
+constexpr int kFactor = 4;  // from one limit to the next
+constexpr int kPasses = 3;  // how often the columns try their paths in a round
+
+// What a launch does next, or why it has ended: all roots are served; no column with room is within
+// reach; no path has carried a unit, because each had taken what another one lacked.
+enum Stage { kPlant, kSearch, kServed, kStuck, kHeld };
+
+// The columns that units are to reach: the nearest one of each root; all, which must be full; or all,
+// from the one root that fills them.
+enum Wish { kNearest, kAll, kFill };
 
 struct Sizes {
   int narrow[2];
@@ -38,14 +52,20 @@ struct Sizes {
 struct State {
   Sizes rows;
   Sizes cols;
+  int stage;
   int hop;
-  int roots;
-  int reached;  // columns with room that have a distance
-  int paths;    // of this round
-  int dropped;  // entries whose flow has ended, because it was not tight
-  unsigned long long waiting;  // units of given rows that have no column
-  long long bound;
+  int rounds;
+  int all_paths;
+  long long limit;    // of labels
   long long largest;  // the magnitude of integer duals
+  unsigned long long waiting;  // units of roots
+  // What a round counts, from here on.
+  int roots;
+  int holes;    // columns with room
+  int reached;  // those of them that have a distance
+  int paths;
+  int is_cut;  // 1 if a label was beyond the limit
+  long long bound;
 };
 
 template <typename Number>
@@ -158,28 +178,30 @@ __global__ void reduce_rows(Network<Number> net, Search<Number> s, int ends_slac
       net.flow[t] = 0;
       add_units(net.excess + row, units);
       add_units(net.room + j, units);
-      atomicAdd(&s.state->dropped, 1);
     }
   }
 }
 
 // -- a round --------------------------------------------------------------------------------------
 
-// Clear what a round counts.
-__global__ void open_round(State* state) {
-  const int hop = state->hop, dropped = state->dropped;
-  *state = {};
-  state->hop = hop;
-  state->dropped = dropped;
+// Clear what a round counts. All threads have read it before, and read it after a barrier.
+__device__ inline void open_round(State* state) {
+  state->roots = state->holes = state->reached = state->paths = state->is_cut = 0;
+  state->bound = 0;
+  state->waiting = 0;
 }
 
 // No vertex has a label but the roots: the rows from `first` on, up to `last`, with units to ship.
 template <typename Number>
-__global__ void plant(Network<Number> net, Search<Number> s, int first, int last) {
-  const Front front = front_of_rows(s, now(s.state->hop) & 1);
+__device__ void plant(const Network<Number>& net, const Search<Number>& s, int first, int last,
+                      int hop) {
+  const Front front = front_of_rows(s, hop & 1);
+  int roots = 0, holes = 0;
+  unsigned long long waiting = 0;
   for (int j = thread_index(); j < net.ncols; j += thread_count()) {
     s.col_dist[j] = kNever;
     s.col_pred[j] = -1;
+    holes += net.room[j] > 0;
   }
   for (int i = thread_index(); i < net.nrows; i += thread_count()) {
     const long long excess = net.excess[i];
@@ -189,9 +211,12 @@ __global__ void plant(Network<Number> net, Search<Number> s, int first, int last
     s.nearest[i] = kNever;
     if (!is_root) continue;
     front.add(i, net.indptr[i + 1] - net.indptr[i]);
-    atomicAdd(&s.state->roots, 1);
-    atomicAdd(&s.state->waiting, static_cast<unsigned long long>(excess));
+    ++roots;
+    waiting += static_cast<unsigned long long>(excess);
   }
+  add_to(&s.state->roots, roots);
+  add_to(&s.state->holes, holes);
+  add_to(&s.state->waiting, waiting);
 }
 
 __device__ inline long long as_label(long long distance) { return distance; }
@@ -209,6 +234,7 @@ __device__ long long offered(const Network<Number>& net, const Search<Number>& s
 template <typename Number>
 __device__ void offer_to_columns(const Network<Number>& net, const Search<Number>& s, int hop) {
   const int turn = hop & 1;
+  const long long limit = now(s.state->limit);
   const Front out = front_of_cols(s, turn);
   visit_entries(front_of_rows(s, turn), net.indptr, net.lanes,
                 [&](int row, long long k, bool is_first) {
@@ -216,6 +242,10 @@ __device__ void offer_to_columns(const Network<Number>& net, const Search<Number
                   if (is_first) s.row_seen[row] = from;
                   const int j = net.indices[k];
                   const long long label = offered(net, s, row, k, from);
+                  if (label > limit) {
+                    set_now(s.state->is_cut, 1);
+                    return;
+                  }
                   if (label >= now(s.col_dist[j])) return;
                   if (atomicMin(s.col_dist + j, label) <= label) return;
                   if (atomicExch(s.col_stamp + j, hop + 1) == hop + 1) return;
@@ -263,15 +293,15 @@ __device__ void point_rows(const Network<Number>& net, const Search<Number>& s, 
                 });
 }
 
-// Lower labels until none falls, or for `most` hops. Rows are pointed to their columns one hop
-// later, while they offer labels themselves: this needs no barrier of its own.
+// Lower labels until none falls, or up to the hop `end`, which returns false. Rows are pointed to
+// their columns one hop later, while they offer labels themselves: this needs no barrier of its own.
 template <typename Number>
-__global__ void find_distances(Network<Number> net, Search<Number> s, int most) {
-  const int first = now(s.state->hop);
-  int hop = first;
+__device__ bool find_distances(const Network<Number>& net, const Search<Number>& s, int& hop,
+                               int end) {
+  const int first = hop;
   while (!front_of_rows(s, hop & 1).is_empty()) {
     if (hop > first) point_rows(net, s, hop - 1);
-    if (hop == first + most) break;
+    if (hop == end) return false;
     if (thread_index() == 0) front_of_rows(s, (hop & 1) ^ 1).clear();
     offer_to_columns(net, s, hop);
     grid_barrier(s.barrier);
@@ -281,7 +311,7 @@ __global__ void find_distances(Network<Number> net, Search<Number> s, int most) 
     grid_barrier(s.barrier);
     ++hop;
   }
-  if (thread_index() == 0) s.state->hop = hop;
+  return true;
 }
 
 // The row at the beginning of the path to a column.
@@ -295,24 +325,29 @@ __device__ int root_of(const Network<Number>& net, const Search<Number>& s, int 
   }
 }
 
-// Find the distance of the nearest column with room in each tree, or, if all such columns are
-// wanted, the greatest distance of any.
+// Find the distance of the nearest column with room in each tree, or the greatest distance of any if
+// all are wanted.
 template <typename Number>
-__global__ void find_nearest(Network<Number> net, Search<Number> s, int wants_all) {
+__device__ void find_nearest(const Network<Number>& net, const Search<Number>& s, Wish wish) {
+  int reached = 0;
+  long long bound = 0;
   for (int j = thread_index(); j < net.ncols; j += thread_count()) {
     const long long distance = s.col_dist[j];
     if (net.room[j] == 0 || distance == kNever) continue;
-    atomicAdd(&s.state->reached, 1);
-    if (wants_all != 0) atomicMax(&s.state->bound, distance);
-    else atomicMin(s.nearest + root_of(net, s, j), distance);
+    ++reached;
+    bound = max(bound, distance);
+    if (wish == kNearest) atomicMin(s.nearest + root_of(net, s, j), distance);
   }
+  if (wish != kNearest && bound > now(s.state->bound)) atomicMax(&s.state->bound, bound);
+  add_to(&s.state->reached, reached);
 }
 
 // The bound is the greatest of these distances.
 template <typename Number>
-__global__ void find_bound(Network<Number> net, Search<Number> s) {
+__device__ void find_bound(const Network<Number>& net, const Search<Number>& s) {
   for (int i = thread_index(); i < net.nrows; i += thread_count()) {
-    if (s.nearest[i] != kNever) atomicMax(&s.state->bound, s.nearest[i]);
+    const long long nearest = s.nearest[i];
+    if (nearest != kNever && nearest > now(s.state->bound)) atomicMax(&s.state->bound, nearest);
   }
 }
 
@@ -321,7 +356,7 @@ __device__ inline long long magnitude(double) { return 0; }
 
 // Raise the duals of vertices within the bound by what they are nearer.
 template <typename Number>
-__global__ void raise_duals(Network<Number> net, Search<Number> s) {
+__device__ void raise_duals(const Network<Number>& net, const Search<Number>& s) {
   const long long bound = now(s.state->bound);
   const Number far_end = number_of(static_cast<unsigned long long>(bound), Number{});
   long long largest = 0;
@@ -376,10 +411,93 @@ __device__ bool ship_along(const Network<Number>& net, const Search<Number>& s, 
 
 // Each column with room within the bound takes units along its path.
 template <typename Number>
-__global__ void ship(Network<Number> net, Search<Number> s) {
+__device__ void ship(const Network<Number>& net, const Search<Number>& s) {
   const long long bound = now(s.state->bound);
   for (int j = thread_index(); j < net.ncols; j += thread_count()) {
     if (net.room[j] == 0 || s.col_dist[j] > bound) continue;
     if (ship_along(net, s, j)) atomicAdd(&s.state->paths, 1);
   }
+}
+
+// The next limit of labels.
+__device__ inline long long raised(long long limit, long long) {
+  return limit > kNever / (2 * kFactor) ? kNever - 1 : limit * kFactor;
+}
+__device__ inline long long raised(long long limit, double) {
+  return min(as_label(__longlong_as_double(limit) * kFactor), kNever - 1);
+}
+
+// Rounds from the rows from `first` on, up to `last`, until they are served or `most` hops are made.
+template <typename Number>
+__global__ void run_rounds(Network<Number> net, Search<Number> s, int first, int last, int wished,
+                           int most) {
+  const Wish wish = static_cast<Wish>(wished);
+  State& state = *s.state;
+  int stage = now(state.stage), hop = now(state.hop);
+  const int end = hop + most;
+  const bool is_first = thread_index() == 0;
+  while (stage == kPlant || stage == kSearch) {
+    if (stage == kPlant) {
+      if (hop >= end) break;
+      plant(net, s, first, last, hop);
+      grid_barrier(s.barrier);
+      stage = now(state.roots) > 0 ? kSearch : kServed;
+      if (stage == kServed) break;
+    }
+    if (!find_distances(net, s, hop, end)) break;
+    find_nearest(net, s, wish);
+    grid_barrier(s.barrier);
+    const int holes = now(state.holes), reached = now(state.reached);
+    const int wanted = wish == kFill ? holes : min(holes, now(state.roots));
+    if (now(state.is_cut) != 0 && reached < (wanted + kShare - 1) / kShare) {
+      grid_barrier(s.barrier);
+      if (is_first) {
+        state.limit = raised(state.limit, Number{});
+        open_round(&state);
+      }
+      grid_barrier(s.barrier);
+      stage = kPlant;
+      continue;
+    }
+    if (reached == 0) {
+      stage = kStuck;
+      break;
+    }
+    if (wish == kNearest) {
+      find_bound(net, s);
+      grid_barrier(s.barrier);
+    }
+    raise_duals(net, s);
+    for (int pass = 0; pass < kPasses; ++pass) {
+      ship(net, s);
+      grid_barrier(s.barrier);
+    }
+    const int paths = now(state.paths);
+    if (paths == 0) {
+      stage = kHeld;
+      break;
+    }
+    grid_barrier(s.barrier);
+    if (is_first) {
+      ++state.rounds;
+      state.all_paths += paths;
+      open_round(&state);
+    }
+    grid_barrier(s.barrier);
+    stage = kPlant;
+  }
+  if (is_first) {
+    state.stage = stage;
+    state.hop = hop;
+  }
+}
+
+// One column after the other tries its path, so the first one succeeds. One thread calls this.
+template <typename Number>
+__global__ void ship_alone(Network<Number> net, Search<Number> s) {
+  ship(net, s);
+  s.state->all_paths += s.state->paths;
+  ++s.state->rounds;
+  s.state->stage = s.state->paths > 0 ? kPlant : kHeld;
+  open_round(s.state);
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy as cp
 import numpy as np
 
@@ -17,22 +15,24 @@ __all__ = ["PATHS", "Paths", "TooLargeError"]
 
 PATHS = Source(
     "transport/sparse/paths.cu",
-    kernels=(
-        "reduce_rows<{Number}>", "open_round", "plant<{Number}>", "find_distances<{Number}>",
-        "find_nearest<{Number}>", "find_bound<{Number}>", "raise_duals<{Number}>",
-        "ship<{Number}>",
-    ),
+    kernels=("reduce_rows<{Number}>", "run_rounds<{Number}>", "ship_alone<{Number}>"),
     types={"Number": NUMBERS},
     structs=("Network<{Number}>", "Search<{Number}>", "State"),
     cooperative=True,
 )  # fmt: skip
 
-HOPS = 2**10
-"""Hops of a launch: some hundredths of a second at most on large networks."""
-PASSES = 3
-"""How often the columns try their paths in a round."""
+HOPS = 2**11
+"""Hops of a launch: some hundredths of a second."""
+LEAST = 2.0**-1000
+"""The least limit of labels of floats."""
+FINEST = 2.0**-20
+"""The first limit of labels, as a share of the range of costs, if no other is known."""
 LARGEST = 2**59
 """The magnitude of integer duals up to which distances do not overflow."""
+PLANT, SERVED, STUCK, HELD = (
+    PATHS.constant(f"k{name}") for name in ("Plant", "Served", "Stuck", "Held")
+)
+NEAREST, ALL, FILL = (PATHS.constant(f"k{name}") for name in ("Nearest", "All", "Fill"))
 
 
 class TooLargeError(ArithmeticError):
@@ -49,9 +49,13 @@ class Paths:
     price : array
         What a unit of each column costs beside the pair, of the costs' dtype. It changes.
     control : Control
+    near : float
+        The distance within which rounds look for columns at first.
     """
 
-    def __init__(self, network: Network, price: cp.ndarray, control: Control) -> None:
+    def __init__(
+        self, network: Network, price: cp.ndarray, control: Control, near: float = 0.0
+    ) -> None:
         self.network, self.price, self.control = network, price, control
         self.kernels = kernels_for(PATHS, Number=price.dtype)
         self.board = Board(self.kernels.struct("State"))
@@ -82,23 +86,34 @@ class Paths:
             state=self.board.state,  # IN, OUT
             barrier=self.board.barrier,
         )
-        self._find = Cooperative(
-            self.kernels, "find_distances<{Number}>", block=BLOCK, most=most_blocks(network)
+        self._run_rounds = Cooperative(
+            self.kernels, "run_rounds<{Number}>", block=BLOCK, most=most_blocks(network)
         )
-        self._by_vertex = blocks_for(max(nrows, ncols))
-        self.rounds = self.paths = 0
+        is_integer = price.dtype.kind == "i"
+        limit = price.dtype.type(max(near, 1 if is_integer else LEAST))
+        self.board.seen["limit"] = limit.view(np.int64)
+        self.board.tell()
 
     @property
-    def hops(self) -> int:
-        """Hops of all rounds."""
-        return int(self.board.seen["hop"])
+    def counts(self) -> dict[str, int]:
+        """Paths, rounds, and hops of all rounds."""
+        seen = self.board.seen
+        return {
+            "paths": int(seen["all_paths"]), "rounds": int(seen["rounds"]),
+            "hops": int(seen["hop"]),
+        }  # fmt: skip
 
     def reduce_rows(self, *, ends_slack: bool) -> None:
         """Set the duals of rows by the prices, and end the flow of pairs that are not tight."""
-        network = self.network
-        self._launch(
-            "reduce_rows<{Number}>", np.int32(ends_slack),
-            blocks=blocks_for(network.nrows * network.lanes),
+        network, name = self.network, "reduce_rows<{Number}>"
+        most = self.kernels.resident_blocks(name, BLOCK)
+        grid = min(blocks_for(network.nrows * network.lanes), most)
+        self.kernels[name](
+            (grid,), (BLOCK,),
+            (
+                self._network, self._search,  # IN, OUT
+                np.int32(ends_slack),  # IN
+            ),
         )  # fmt: skip
 
     def serve(self) -> cp.ndarray | None:
@@ -107,64 +122,48 @@ class Paths:
         Raises Stopped.
         """
         network = self.network
-        return self._run(0, network.given_rows, wants_all=not network.has_filler)
+        return self._run(0, network.given_rows, NEAREST if network.has_filler else ALL)
 
     def fill(self) -> None:
         """Fill all columns from the last row; raises Stopped."""
-        self._run(self.network.given_rows, self.network.nrows, wants_all=True)
+        self._run(self.network.given_rows, self.network.nrows, FILL)
 
-    def _launch(self, name: str, *arguments: Any, blocks: int | None = None) -> None:
-        wanted = self._by_vertex if blocks is None else blocks
-        grid = min(wanted, self.kernels.resident_blocks(name, BLOCK))
-        self.kernels[name]((grid,), (BLOCK,), (self._network, self._search, *arguments))
-
-    def _run(self, first: int, last: int, *, wants_all: bool) -> cp.ndarray | None:
+    def _run(self, first: int, last: int, wish: int) -> cp.ndarray | None:
         """Rounds from these rows until they have no units left."""
-        seen, begun = self.board.seen, self.paths
+        seen, total = self.board.seen, self.network.total
+        before = self.counts
+        seen["stage"] = PLANT
+        for name in ("roots", "holes", "reached", "paths", "is_cut", "bound", "waiting"):
+            seen[name] = 0
+        self.board.tell()
         while True:
-            self.kernels["open_round"]((1,), (1,), (self.board.state,))
-            self._launch("plant<{Number}>", np.int32(first), np.int32(last))
-            self._search_all()
-            if not seen["roots"]:
-                break
-            self._launch("find_nearest<{Number}>", np.int32(wants_all))
-            if not wants_all:
-                self._launch("find_bound<{Number}>")
-            self._launch("raise_duals<{Number}>")
-            for _ in range(PASSES):
-                self._launch("ship<{Number}>")
+            self._run_rounds(
+                self._network, self._search,  # IN, OUT
+                np.int32(first), np.int32(last), np.int32(wish), np.int32(HOPS),  # IN
+            )  # fmt: skip
             self.board.look()
-            if not seen["reached"]:
-                reached = self._row_dist[: self.network.given_rows] < np.iinfo(np.int64).max
-                return cp.flatnonzero(reached)
+            shipped = total - int(seen["waiting"]) if wish != FILL and seen["roots"] else total
+            if seen["stage"] == HELD:
+                self._ship_alone()
+            if self.control.tick(shipped if seen["stage"] != PLANT else 0):
+                raise Stopped
             if seen["largest"] > LARGEST:
                 raise TooLargeError("duals are too large")
-            if not seen["paths"]:
-                self._ship_alone()
-            self.rounds += 1
-            self.paths += int(seen["paths"])
+            if seen["stage"] == STUCK:
+                reached = self._row_dist[: self.network.given_rows] < np.iinfo(np.int64).max
+                return cp.flatnonzero(reached)
+            if seen["stage"] == SERVED:
+                break
+        after = self.counts
         self.control.phase(
-            found=self.paths - begun, matched=self.network.total - int(seen["waiting"]),
-            step="paths", rounds=self.rounds,
+            found=after["paths"] - before["paths"], matched=total, step="paths",
+            rounds=after["rounds"] - before["rounds"], hops=after["hops"] - before["hops"],
         )  # fmt: skip
         return None
 
-    def _search_all(self) -> None:
-        """Find all distances; raises Stopped."""
-        seen = self.board.seen
-        while True:
-            before = self.hops
-            self._find(self._network, self._search, np.int32(HOPS))
-            self.board.look()
-            waiting = int(seen["waiting"]) if seen["roots"] else 0
-            if self.control.tick(self.network.total - min(waiting, self.network.total)):
-                raise Stopped
-            if self.hops - before < HOPS:
-                return
-
     def _ship_alone(self) -> None:
         """Let one column after the other try its path: the first one succeeds."""
-        self.kernels["ship<{Number}>"]((1,), (1,), (self._network, self._search))
+        self.kernels["ship_alone<{Number}>"]((1,), (1,), (self._network, self._search))
         self.board.look()
-        if not self.board.seen["paths"]:
+        if self.board.seen["stage"] == HELD:
             raise RuntimeError("internal error: no path carries a unit")
