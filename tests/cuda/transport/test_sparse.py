@@ -53,7 +53,7 @@ _kept = []
 
 def _emulator():
     if not _kept:
-        _kept.append(Emulator(paths.PATHS, {"kWide": 4}))
+        _kept.append(Emulator(paths.PATHS, {"kWide": 4, "kSmall": 2}))
     return _kept[0]
 
 

@@ -32,6 +32,7 @@
 #include "transport/sparse/network.cuh"
 
 constexpr int kWide = 2048;
+constexpr int kSmall = 8;  // rows that a block reads as fast as the grid does with its barriers
 constexpr int kShare = 8;   // a round ends with paths to one in this many columns that are wanted
 constexpr int kFactor = 4;  // from one limit to the next
 constexpr int kPasses = 3;  // how often the columns try their paths in a round
@@ -103,6 +104,8 @@ struct Front {
 
   __device__ bool is_empty() const { return now(*nnarrow) == 0 && now(*nwide) == 0; }
 
+  __device__ bool is_small() const { return now(*nnarrow) <= kSmall && now(*nwide) == 0; }
+
   __device__ void clear() const { *nnarrow = *nwide = 0; }
 };
 
@@ -122,12 +125,25 @@ __device__ Front front_of_cols(const Search<Number>& s, int turn) {
                            s.state->cols.wide + 1};
 }
 
+// The threads that visit a front together: those of the grid, or of its first block.
+struct Team {
+  int index;
+  int count;
+  unsigned* barrier;  // null in a block
+
+  __device__ void wait() const {
+    if (barrier != nullptr) grid_barrier(barrier);
+    else __syncthreads();
+  }
+};
+
 // Visit each entry of a front: of narrow vertices by groups of lanes, of wide ones by all threads.
 template <typename Visit>
-__device__ void visit_entries(const Front& front, const long long* begins, int lanes, Visit visit) {
+__device__ void visit_entries(const Team& team, const Front& front, const long long* begins,
+                              int lanes, Visit visit) {
   const int nnarrow = now(*front.nnarrow), nwide = now(*front.nwide);
-  const bool is_small = static_cast<long long>(nnarrow) * kWarp <= thread_count();
-  const Group group = Group::of(is_small ? kWarp : lanes);
+  if (static_cast<long long>(nnarrow) * kWarp <= team.count) lanes = kWarp;
+  const Group group = {lanes, lane_index() & (lanes - 1), team.index / lanes, team.count / lanes};
   for (long long at = group.index; at < nnarrow; at += group.count) {
     const int vertex = front.narrow[at];
     const long long begin = begins[vertex], end = begins[vertex + 1];
@@ -136,7 +152,7 @@ __device__ void visit_entries(const Front& front, const long long* begins, int l
   for (int at = 0; at < nwide; ++at) {
     const int vertex = front.wide[at];
     const long long begin = begins[vertex], end = begins[vertex + 1];
-    for (long long k = begin + thread_index(); k < end; k += thread_count()) {
+    for (long long k = begin + team.index; k < end; k += team.count) {
       visit(vertex, k, k == begin);
     }
   }
@@ -232,11 +248,12 @@ __device__ long long offered(const Network<Number>& net, const Search<Number>& s
 }
 
 template <typename Number>
-__device__ void offer_to_columns(const Network<Number>& net, const Search<Number>& s, int hop) {
+__device__ void offer_to_columns(const Team& team, const Network<Number>& net,
+                                 const Search<Number>& s, int hop) {
   const int turn = hop & 1;
   const long long limit = now(s.state->limit);
   const Front out = front_of_cols(s, turn);
-  visit_entries(front_of_rows(s, turn), net.indptr, net.lanes,
+  visit_entries(team, front_of_rows(s, turn), net.indptr, net.lanes,
                 [&](int row, long long k, bool is_first) {
                   const long long from = s.row_dist[row];
                   if (is_first) s.row_seen[row] = from;
@@ -254,8 +271,9 @@ __device__ void offer_to_columns(const Network<Number>& net, const Search<Number
 }
 
 template <typename Number>
-__device__ void point_columns(const Network<Number>& net, const Search<Number>& s, int hop) {
-  visit_entries(front_of_rows(s, hop & 1), net.indptr, net.lanes,
+__device__ void point_columns(const Team& team, const Network<Number>& net,
+                              const Search<Number>& s, int hop) {
+  visit_entries(team, front_of_rows(s, hop & 1), net.indptr, net.lanes,
                 [&](int row, long long k, bool) {
                   const int j = net.indices[k];
                   if (s.col_stamp[j] != hop + 1) return;
@@ -265,10 +283,11 @@ __device__ void point_columns(const Network<Number>& net, const Search<Number>& 
 }
 
 template <typename Number>
-__device__ void offer_to_rows(const Network<Number>& net, const Search<Number>& s, int hop) {
+__device__ void offer_to_rows(const Team& team, const Network<Number>& net,
+                              const Search<Number>& s, int hop) {
   const int turn = hop & 1;
   const Front out = front_of_rows(s, turn ^ 1);
-  visit_entries(front_of_cols(s, turn), net.colptr, net.lanes,
+  visit_entries(team, front_of_cols(s, turn), net.colptr, net.lanes,
                 [&](int col, long long t, bool is_first) {
                   const long long label = s.col_dist[col];
                   if (is_first) s.col_seen[col] = label;
@@ -282,8 +301,9 @@ __device__ void offer_to_rows(const Network<Number>& net, const Search<Number>& 
 }
 
 template <typename Number>
-__device__ void point_rows(const Network<Number>& net, const Search<Number>& s, int hop) {
-  visit_entries(front_of_cols(s, hop & 1), net.colptr, net.lanes,
+__device__ void point_rows(const Team& team, const Network<Number>& net,
+                           const Search<Number>& s, int hop) {
+  visit_entries(team, front_of_cols(s, hop & 1), net.colptr, net.lanes,
                 [&](int col, long long t, bool) {
                   if (net.flow[t] == 0) return;
                   const int i = net.owners[t];
@@ -293,25 +313,49 @@ __device__ void point_rows(const Network<Number>& net, const Search<Number>& s, 
                 });
 }
 
-// Lower labels until none falls, or up to the hop `end`, which returns false. Rows are pointed to
-// their columns one hop later, while they offer labels themselves: this needs no barrier of its own.
+// Hops of a team, until no label falls, or up to the hop `end`, or until the front is not small any
+// more (if the team is a block) or small (if it is the grid). Rows are pointed to their columns one
+// hop later, while they offer labels themselves: this needs no barrier of its own.
+template <typename Number>
+__device__ int hops_of(const Team& team, const Network<Number>& net, const Search<Number>& s,
+                       int hop, int end) {
+  const int first = hop;
+  while (true) {
+    const Front front = front_of_rows(s, hop & 1);
+    const bool is_small = front.is_small();
+    if (hop > first) point_rows(team, net, s, hop - 1);
+    if (front.is_empty() || hop == end || is_small != (team.barrier == nullptr)) return hop;
+    if (team.index == 0) front_of_rows(s, (hop & 1) ^ 1).clear();
+    offer_to_columns(team, net, s, hop);
+    team.wait();
+    if (team.index == 0) front_of_cols(s, (hop & 1) ^ 1).clear();
+    point_columns(team, net, s, hop);
+    offer_to_rows(team, net, s, hop);
+    team.wait();
+    ++hop;
+  }
+}
+
+// Lower labels until none falls, or up to the hop `end`, which returns false. The first block makes
+// hops from small fronts alone.
 template <typename Number>
 __device__ bool find_distances(const Network<Number>& net, const Search<Number>& s, int& hop,
                                int end) {
-  const int first = hop;
-  while (!front_of_rows(s, hop & 1).is_empty()) {
-    if (hop > first) point_rows(net, s, hop - 1);
-    if (hop == end) return false;
-    if (thread_index() == 0) front_of_rows(s, (hop & 1) ^ 1).clear();
-    offer_to_columns(net, s, hop);
+  const Team grid = {thread_index(), thread_count(), s.barrier};
+  const Team block = {static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x), nullptr};
+  while (true) {
+    hop = hops_of(grid, net, s, hop, end);
     grid_barrier(s.barrier);
-    if (thread_index() == 0) front_of_cols(s, (hop & 1) ^ 1).clear();
-    point_columns(net, s, hop);
-    offer_to_rows(net, s, hop);
+    if (hop == end || front_of_rows(s, hop & 1).is_empty()) break;
+    if (blockIdx.x == 0) {
+      hop = hops_of(block, net, s, hop, end);
+      if (threadIdx.x == 0) set_now(s.state->hop, hop);
+    }
     grid_barrier(s.barrier);
-    ++hop;
+    hop = now(s.state->hop);
+    if (hop == end || front_of_rows(s, hop & 1).is_empty()) break;
   }
-  return true;
+  return front_of_rows(s, hop & 1).is_empty();
 }
 
 // The row at the beginning of the path to a column.
