@@ -35,8 +35,9 @@ __all__ = ["WHOLE", "Source", "in_csr", "solve"]
 
 WHOLE = 2**18
 """Pairs up to which all of them are solved in CSR."""
-NEAREST, MORE = 12, 8
-"""The pairs of a row in the first core, and those that join it in a pricing."""
+NEAREST, ACROSS, MORE = 12, 4, 8
+"""The pairs of a row and of a column in the first core, and those of a row that join it in a
+pricing."""
 FEW = 1 / 32
 """Pairs for each row up to which those that join the core are left to paths."""
 MEMBERS = 4
@@ -69,6 +70,8 @@ class Source(Protocol):
     def largest(self) -> float: ...
     def at(self, rows: Any, cols: Any) -> Any: ...
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]: ...
+    def across(self) -> Source: ...
+    def conjugate(self, rows: Any, row_dual: Any) -> Any: ...
     def least_of_rows(self, col_dual: Any) -> Any: ...
     def orders(self, seed: int) -> tuple[Any, Any]: ...
     def part(self, rows: Any, cols: Any) -> Source: ...
@@ -202,8 +205,16 @@ class _Level:
             return None
         bound = self._bound()
         self._add(self._named(self.source.nearest(estimate.col_dual, bound, NEAREST)))
+        self._add_across(estimate.col_dual)
         self._add(estimate.keys)
         return self._solve_from(estimate)
+
+    def _add_across(self, col_dual: cp.ndarray) -> None:
+        """Add the pairs of each column with the least costs less duals of rows."""
+        row_dual = self.source.least_of_rows(col_dual)
+        across = self.source.across()
+        cols, rows = across.nearest(row_dual, cp.full(self.ncols, self.far), ACROSS)
+        self._add(self._named((rows, cols)))
 
     def _solve_from(self, start: _Estimate) -> TransportSolution:
         """Solve the core and price all pairs, until none costs less than its duals."""
@@ -302,23 +313,11 @@ class _Level:
         found = smaller.solved()
         if found is None or not found.is_optimal:
             return None
-        col_dual = self._conjugate(smaller.keys, found.row_dual, heads[0])
+        col_dual = self.source.conjugate(heads[0], found.row_dual)
+        if not self.is_even:
+            col_dual = cp.minimum(col_dual, 0)
         rows, cols, units = self._poured(found, of_rows, of_cols)
         return _Estimate(col_dual, rows * self.ncols + cols, units)
-
-    def _conjugate(self, keys: cp.ndarray, row_dual: cp.ndarray, heads: cp.ndarray) -> cp.ndarray:
-        """Duals of all columns: the least cost less dual of the pairs of their groups."""
-        groups = -(-self.ncols // MEMBERS)
-        of_row, of_col = keys // groups, keys % groups
-        col_dual = cp.full(self.ncols, self.far)
-        for member in range(MEMBERS):
-            place = of_col * MEMBERS + member
-            used = cp.flatnonzero(place < self.ncols)
-            cols, rows = self.col_order[place[used]], of_row[used]
-            csr.lower(col_dual, cols, self.source.at(heads[rows], cols) - row_dual[rows])
-        if not self.is_even:
-            cp.minimum(col_dual, 0, out=col_dual)
-        return col_dual
 
     def _poured(
         self, found: TransportSolution, of_rows: cp.ndarray, of_cols: cp.ndarray

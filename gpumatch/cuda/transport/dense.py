@@ -88,6 +88,16 @@ class Matrix:
     def nearest(self, col_dual: Any, bound: Any, most: int) -> tuple[Any, Any]:
         return self._rows.nearest(col_dual, bound, most)[:2]
 
+    def across(self) -> Matrix:
+        """The transposed matrix, a copy."""
+        return Matrix(cp.ascontiguousarray(self.costs.T))
+
+    def conjugate(self, rows: Any, row_dual: Any) -> Any:
+        """The least cost of each column less the duals of some rows."""
+        some = Matrix(cp.ascontiguousarray(self.costs[rows]))
+        shift = row_dual.max() - some.low  # the kernel takes no negative differences
+        return some._rows.least_of_columns(row_dual - shift) - shift
+
     def least_of_rows(self, col_dual: Any) -> Any:
         return self._rows.least_of_rows(col_dual)
 

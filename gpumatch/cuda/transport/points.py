@@ -18,6 +18,7 @@ from gpumatch.cuda.assignment.points.boxes import MOST, WIDTH, Boxes, order_of
 from gpumatch.cuda.assignment.points.distances import distances_at, fill_distances
 from gpumatch.cuda.transport import core
 from gpumatch.cuda.transport.dense import Matrix
+from gpumatch.numeric.points.clouds import turned
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["Cloud", "solve", "takes"]
@@ -98,6 +99,19 @@ class Cloud:
         found = self._boxes.least(min(most, MOST), bound)[0]
         rows, place = cp.nonzero(found >= 0)
         return rows.astype(np.int32), found[rows, place]
+
+    def across(self) -> Cloud:
+        """The same with rows in the place of columns."""
+        found = Cloud(turned(self.points))
+        found._orders = self._orders[::-1]
+        return found
+
+    def conjugate(self, rows: Any, row_dual: Any) -> Any:
+        """The least cost of each column less the duals of some rows."""
+        p = self.points
+        of_some = None if p.row_offset is None else p.row_offset[rows]
+        some = p._replace(rows=cp.ascontiguousarray(p.rows[rows]), row_offset=of_some)
+        return Cloud(turned(some)).least_of_rows(row_dual)
 
     def least_of_rows(self, col_dual: Any) -> Any:
         self._boxes.set_prices(col_dual)
