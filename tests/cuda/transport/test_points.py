@@ -13,9 +13,9 @@ from gpumatch.contracts import Points  # noqa: E402
 from gpumatch.cuda.transport import core, points  # noqa: E402
 from gpumatch.cuda.transport.sparse import engine  # noqa: E402
 from tests.cpu.transport.problems import least_cost, task_of  # noqa: E402
-from tests.cuda.transport.on_device import confirm  # noqa: E402
+from tests.cuda.transport.on_device import confirm, proved  # noqa: E402
 
-pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
+pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def distances(rows, cols, metric):
     }[metric]
 
 
+@pytest.mark.emulated
 @pytest.mark.usefixtures("no_matrix")
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 def test_boxes_and_pricing(metric):
@@ -61,3 +62,16 @@ def test_boxes_and_pricing(metric):
             return points.solve(dataclasses.replace(given, costs=None), cloud)
 
         confirm(cp, solve, task, least_cost(task))
+
+
+def test_larger_clouds(monkeypatch):
+    monkeypatch.setattr(points, "STORED", 2**10)
+    rng = np.random.default_rng(9)
+    rows, cols, supply = rng.random((900, 2)), rng.random((800, 2)), rng.integers(1, 9, 900)
+    demand = rng.multinomial(supply.sum(), np.full(800, 1 / 800))
+    cloud = Points(*map(cp.asarray, (rows, cols)), "euclidean", False, 1.0)
+
+    def solve(given):
+        return points.solve(dataclasses.replace(given, costs=None), cloud)
+
+    proved(cp, solve, task_of(distances(rows, cols, "euclidean"), supply, demand))

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpumatch.contracts import Stopped
 from gpumatch.cuda import csr
+from gpumatch.cuda.memory import require_memory
 from gpumatch.cuda.transport.sparse.auction import Auction, Tuning
 from gpumatch.cuda.transport.sparse.network import Network
 from gpumatch.cuda.transport.sparse.paths import FINEST, LARGEST, Paths, TooLargeError
@@ -22,6 +23,8 @@ from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["FEW", "Start", "TooLargeError", "solve"]
 
+BYTES_AN_ENTRY = 80
+"""The memory of an entry, beside the task's own, while entries are sorted by columns."""
 FEW = 2**10
 """Entries up to which paths alone are fast enough."""
 
@@ -56,11 +59,15 @@ def solve(
     ------
     TooLargeError
         Costs are so large that the sums of a path might overflow.
+    MemoryError
+        There is no memory for the entries by columns.
     """
     assert task.data is not None
     if not int(task.supply.sum()) or not int(task.demand.sum()) or not task.data.size:
         return _without_shipping(task)
     require_small(task)
+    size = task.data.size + 2 * task.supply.size + task.demand.size
+    require_memory(BYTES_AN_ENTRY * size, "sparse transport")
     network = Network(task)
     counts: dict[str, Any] = {"paths": 0, "rounds": 0, "hops": 0, "bidding_rounds": 0}
     price = _first_price(network, start)
