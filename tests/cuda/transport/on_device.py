@@ -12,6 +12,13 @@ from tests.cpu.transport.problems import check, check_violator
 ARRAYS = "supply", "demand", "costs", "forbidden", "indptr", "indices", "data", "row_limit"
 
 
+def short_launches(rounds):
+    """The defaults of a tuning whose launches have so many rounds of bids."""
+    from gpumatch.cuda.transport.sparse.auction import Tuning
+
+    return tuple(Tuning()._replace(a_launch=rounds))
+
+
 def on_device(cp, task):
     """The same task with arrays of the device."""
     arrays = {

@@ -19,8 +19,13 @@ from tests.cpu.transport.problems import (  # noqa: E402
     random_task,
     task_of,
 )
-from tests.cuda.emulator import Emulator  # noqa: E402
-from tests.cuda.transport.on_device import confirm, on_device, on_host, proved  # noqa: E402
+from tests.cuda.transport.on_device import (  # noqa: E402
+    confirm,
+    on_device,
+    on_host,
+    proved,
+    short_launches,
+)
 
 pytestmark = pytest.mark.gpu
 KINDS = [
@@ -34,27 +39,6 @@ def of_each_kind(test):
     for mark in KINDS:
         test = mark(test)
     return test
-
-
-@pytest.fixture(autouse=True)
-def short_rows_are_wide(request, monkeypatch):
-    """On the emulator, so that all threads read a row together in small problems, too.
-
-    Phases have few rounds there.
-    """
-    if "stand_in" in request.fixturenames:
-        monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", _short(8))
-        emulators = request.getfixturevalue("all_emulators")
-        monkeypatch.setitem(emulators, paths.PATHS, _emulator())
-
-
-_kept = []
-
-
-def _emulator():
-    if not _kept:
-        _kept.append(Emulator(paths.PATHS, {"kWide": 4, "kSmall": 2}))
-    return _kept[0]
 
 
 def try_seeds(seeds, integer, limit, size, most):
@@ -110,7 +94,7 @@ def test_given_duals_of_any_kind():
 @pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "paths"])
 def test_it_stops_with_a_flow_and_feasible_duals(monkeypatch, few):
     monkeypatch.setattr(engine, "FEW", few)
-    monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", _short(1))
+    monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", short_launches(1))
     monkeypatch.setattr(paths, "HOPS", 1)
     task = random_task(2, dense=False, integer=True, limit=False, size=14, most=9)
     for last in (1, 2, 4):
@@ -122,11 +106,6 @@ def test_it_stops_with_a_flow_and_feasible_duals(monkeypatch, few):
         assert not solution.is_optimal
         assert solution.infeasible_rows is None
         check(task, solution)
-
-
-def _short(rounds):
-    """A tuning whose launches have so many rounds."""
-    return tuple(auction.Tuning()._replace(a_launch=rounds))
 
 
 @pytest.mark.emulated

@@ -1,0 +1,25 @@
+"""On the emulator, small problems go everywhere: rows are wide, fronts large, launches short."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cuda.transport.on_device import short_launches
+
+
+@pytest.fixture(scope="session")
+def crowded_paths():
+    from gpumatch.cuda.transport.sparse.paths import PATHS
+    from tests.cuda.emulator import Emulator
+
+    return PATHS, Emulator(PATHS, {"kWide": 4, "kSmall": 2})
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(request, monkeypatch):
+    if "stand_in" in request.fixturenames:
+        from gpumatch.cuda.transport.sparse import auction
+
+        emulators = request.getfixturevalue("all_emulators")
+        monkeypatch.setitem(emulators, *request.getfixturevalue("crowded_paths"))
+        monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", short_launches(8))
