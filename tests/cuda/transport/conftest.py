@@ -11,8 +11,9 @@ from tests.cuda.transport.on_device import short_launches
 def crowded_paths():
     from gpumatch.cuda.transport.sparse.paths import PATHS
     from tests.cuda.emulator import Emulator
+    from tests.cuda.emulator.device import BLOCK
 
-    return PATHS, Emulator(PATHS, {"kWide": 4, "kSmall": 2})
+    return PATHS, Emulator(PATHS, {"kBlock": BLOCK, "kWide": 4, "kSmall": 2})
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,7 @@
 //                     than kWide entries are apart, because all threads read each of them
 #include "transport/sparse/network.cuh"
 
+constexpr int kBlock = 256;
 constexpr int kWide = 2048;
 constexpr int kSmall = 8;  // rows that a block reads as fast as the grid does with its barriers
 constexpr int kShare = 8;   // a round ends with paths to one in this many columns that are wanted
@@ -97,9 +98,13 @@ struct Front {
   int* nnarrow;
   int* nwide;
 
-  __device__ void add(int vertex, long long entries) const {
+  __device__ GatheringQueue<int> gathering(Gathered<int>* gathered) const {
+    return {Queue<int>{narrow, nnarrow}, gathered};
+  }
+
+  __device__ void add(int vertex, long long entries, Gathered<int>* gathered) const {
     if (entries > kWide) push(Queue<int>{wide, nwide}, vertex);
-    else push(Queue<int>{narrow, nnarrow}, vertex);
+    else push(gathering(gathered), vertex);
   }
 
   __device__ bool is_empty() const { return now(*nnarrow) == 0 && now(*nwide) == 0; }
@@ -130,6 +135,7 @@ struct Team {
   int index;
   int count;
   unsigned* barrier;  // null in a block
+  Gathered<int>* gathered;  // what this warp adds to a front
 
   __device__ void wait() const {
     if (barrier != nullptr) grid_barrier(barrier);
@@ -209,8 +215,8 @@ __device__ inline void open_round(State* state) {
 
 // No vertex has a label but the roots: the rows from `first` on, up to `last`, with units to ship.
 template <typename Number>
-__device__ void plant(const Network<Number>& net, const Search<Number>& s, int first, int last,
-                      int hop) {
+__device__ void plant(const Team& team, const Network<Number>& net, const Search<Number>& s,
+                      int first, int last, int hop) {
   const Front front = front_of_rows(s, hop & 1);
   int roots = 0, holes = 0;
   unsigned long long waiting = 0;
@@ -226,10 +232,11 @@ __device__ void plant(const Network<Number>& net, const Search<Number>& s, int f
     s.row_pred[i] = -1;
     s.nearest[i] = kNever;
     if (!is_root) continue;
-    front.add(i, net.indptr[i + 1] - net.indptr[i]);
+    front.add(i, net.indptr[i + 1] - net.indptr[i], team.gathered);
     ++roots;
     waiting += static_cast<unsigned long long>(excess);
   }
+  append_gathered(front.gathering(team.gathered), 1);
   add_to(&s.state->roots, roots);
   add_to(&s.state->holes, holes);
   add_to(&s.state->waiting, waiting);
@@ -266,8 +273,9 @@ __device__ void offer_to_columns(const Team& team, const Network<Number>& net,
                   if (label >= now(s.col_dist[j])) return;
                   if (atomicMin(s.col_dist + j, label) <= label) return;
                   if (atomicExch(s.col_stamp + j, hop + 1) == hop + 1) return;
-                  out.add(j, net.colptr[j + 1] - net.colptr[j]);
+                  out.add(j, net.colptr[j + 1] - net.colptr[j], team.gathered);
                 });
+  append_gathered(out.gathering(team.gathered), 1);
 }
 
 template <typename Number>
@@ -296,8 +304,9 @@ __device__ void offer_to_rows(const Team& team, const Network<Number>& net,
                   if (label >= now(s.row_dist[i])) return;
                   if (atomicMin(s.row_dist + i, label) <= label) return;
                   if (atomicExch(s.row_stamp + i, hop + 1) == hop + 1) return;
-                  out.add(i, net.indptr[i + 1] - net.indptr[i]);
+                  out.add(i, net.indptr[i + 1] - net.indptr[i], team.gathered);
                 });
+  append_gathered(out.gathering(team.gathered), 1);
 }
 
 template <typename Number>
@@ -339,10 +348,9 @@ __device__ int hops_of(const Team& team, const Network<Number>& net, const Searc
 // Lower labels until none falls, or up to the hop `end`, which returns false. The first block makes
 // hops from small fronts alone.
 template <typename Number>
-__device__ bool find_distances(const Network<Number>& net, const Search<Number>& s, int& hop,
-                               int end) {
-  const Team grid = {thread_index(), thread_count(), s.barrier};
-  const Team block = {static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x), nullptr};
+__device__ bool find_distances(const Team& grid, const Network<Number>& net,
+                               const Search<Number>& s, int& hop, int end) {
+  const Team block = {static_cast<int>(threadIdx.x), kBlock, nullptr, grid.gathered};
   while (true) {
     hop = hops_of(grid, net, s, hop, end);
     grid_barrier(s.barrier);
@@ -473,8 +481,12 @@ __device__ inline long long raised(long long limit, double) {
 
 // Rounds from the rows from `first` on, up to `last`, until they are served or `most` hops are made.
 template <typename Number>
-__global__ void run_rounds(Network<Number> net, Search<Number> s, int first, int last, int wished,
-                           int most) {
+__global__ void __launch_bounds__(kBlock)
+    run_rounds(Network<Number> net, Search<Number> s, int first, int last, int wished, int most) {
+  __shared__ Gathered<int> gathered[kBlock / kWarp];
+  const Team grid = {thread_index(), thread_count(), s.barrier, gathered + threadIdx.x / kWarp};
+  if (lane_index() == 0) grid.gathered->count = 0;
+  __syncwarp();
   const Wish wish = static_cast<Wish>(wished);
   State& state = *s.state;
   int stage = now(state.stage), hop = now(state.hop);
@@ -483,12 +495,12 @@ __global__ void run_rounds(Network<Number> net, Search<Number> s, int first, int
   while (stage == kPlant || stage == kSearch) {
     if (stage == kPlant) {
       if (hop >= end) break;
-      plant(net, s, first, last, hop);
+      plant(grid, net, s, first, last, hop);
       grid_barrier(s.barrier);
       stage = now(state.roots) > 0 ? kSearch : kServed;
       if (stage == kServed) break;
     }
-    if (!find_distances(net, s, hop, end)) break;
+    if (!find_distances(grid, net, s, hop, end)) break;
     find_nearest(net, s, wish);
     grid_barrier(s.barrier);
     const int holes = now(state.holes), reached = now(state.reached);

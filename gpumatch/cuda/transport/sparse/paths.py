@@ -29,6 +29,7 @@ FINEST = 2.0**-20
 """The first limit of labels, as a share of the range of costs, if no other is known."""
 LARGEST = 2**59
 """The magnitude of integer duals up to which distances do not overflow."""
+_BLOCK = PATHS.constant("kBlock")
 PLANT, SERVED, STUCK, HELD = (
     PATHS.constant(f"k{name}") for name in ("Plant", "Served", "Stuck", "Held")
 )
@@ -87,7 +88,7 @@ class Paths:
             barrier=self.board.barrier,
         )
         self._run_rounds = Cooperative(
-            self.kernels, "run_rounds<{Number}>", block=BLOCK, most=most_blocks(network)
+            self.kernels, "run_rounds<{Number}>", block=_BLOCK, most=most_blocks(network)
         )
         is_integer = price.dtype.kind == "i"
         limit = price.dtype.type(max(near, 1 if is_integer else LEAST))
