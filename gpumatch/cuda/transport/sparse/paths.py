@@ -132,7 +132,7 @@ class Paths:
     def _run(self, first: int, last: int, wish: int) -> cp.ndarray | None:
         """Rounds from these rows until they have no units left."""
         seen, total = self.board.seen, self.network.total
-        before = self.counts
+        before, shipped = self.counts, total if wish == FILL else 0
         seen["stage"] = PLANT
         for name in ("roots", "holes", "reached", "paths", "is_cut", "bound", "waiting"):
             seen[name] = 0
@@ -143,10 +143,11 @@ class Paths:
                 np.int32(first), np.int32(last), np.int32(wish), np.int32(HOPS),  # IN
             )  # fmt: skip
             self.board.look()
-            shipped = total - int(seen["waiting"]) if wish != FILL and seen["roots"] else total
+            if seen["roots"] and wish != FILL:
+                shipped = total - int(seen["waiting"])
             if seen["stage"] == HELD:
                 self._ship_alone()
-            if self.control.tick(shipped if seen["stage"] != PLANT else 0):
+            if self.control.tick(shipped):
                 raise Stopped
             if seen["largest"] > LARGEST:
                 raise TooLargeError("duals are too large")
