@@ -43,19 +43,19 @@ class Tuning(NamedTuple):
 
     sample: int = 2**12
     """Rows that tell what a row typically saves."""
-    factor: float = 8
+    factor: float = 6
     """From one epsilon to the next."""
-    fine: float = 1 / 64
+    fine: float = 1 / 16
     """The last epsilon, as a share of the typical saving."""
     finest: float = 2.0**-40
     """The least epsilon, as a share of the largest magnitude of costs."""
-    few: float = 1 / 512
+    few: float = 1 / 128
     """The share of the rows that may bid at the end of a phase."""
     a_launch: int = 2**9
     """Rounds of a launch: some milliseconds."""
-    again: int = 4
-    """Phases at most with the last epsilon while many columns have a price and are not full."""
-    launches: int = 8
+    given: float = 1 / 64
+    """The last epsilon at least, as a share of a first one that is given."""
+    launches: int = 4
     """Launches of a phase at most. If the first one needs more, the auction ends."""
 
 
@@ -108,21 +108,14 @@ class Auction:
         if not 0 < self.spread < np.inf:
             return 0.0
         finest = max(tuning.finest * self.largest, tuning.fine * self._typical_saving())
-        epsilon = self.spread if epsilon is None else min(epsilon, self.spread)
+        if epsilon is None:
+            epsilon = self.spread
+        else:
+            finest = max(finest, tuning.given * epsilon)
+            epsilon = min(epsilon, self.spread)
         while self._hold_phase(max(epsilon, finest)) and epsilon > finest:
             epsilon /= tuning.factor
-        for _ in range(tuning.again):
-            if not self._has_prices_to_lower() or not self._hold_phase(finest):
-                break
         return max(epsilon, finest)
-
-    def _has_prices_to_lower(self) -> bool:
-        """True if many columns are not full although they have a price, which must then be 0."""
-        network = self.network
-        if not network.has_filler:
-            return False
-        count = int(cp.count_nonzero((network.room > 0) & (self.price > 0)))
-        return count > self.tuning.few * network.ncols
 
     def _typical_saving(self) -> float:
         """The median of what the second cheapest column costs a row more than the cheapest."""
