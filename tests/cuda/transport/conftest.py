@@ -19,8 +19,9 @@ def crowded_paths():
 @pytest.fixture(autouse=True)
 def small_is_large(request, monkeypatch):
     if "stand_in" in request.fixturenames:
-        from gpumatch.cuda.transport.sparse import auction
+        from gpumatch.cuda.transport.sparse import auction, paths
 
         emulators = request.getfixturevalue("all_emulators")
         monkeypatch.setitem(emulators, *request.getfixturevalue("crowded_paths"))
+        monkeypatch.setattr(paths, "_WIDE", 4)
         monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", short_launches(8))

@@ -12,21 +12,21 @@
 // with room are within it. So most rounds look at the neighbourhoods of the roots only.
 //
 // Distances are found by hops, from rows to columns and back (Bellman, Ford). In a hop, vertices
-// whose labels have fallen offer labels to the other side. The predecessor is an entry whose offer
-// is the label, written after all offers of the hop. So the predecessors are a forest although many
-// reduced costs are 0: a vertex that has pointed to another since an earlier hop has a label that is
-// not above.
+// whose labels have fallen offer labels to the other side. Predecessors are found at the end: a
+// neighbour whose offer is the label, and whose own label is less, or as low and fell earlier. There
+// is one, because a neighbour whose label falls later offers again. So the predecessors are a forest
+// although many reduced costs are 0.
 //
 // Encodings
 //   row_dual, price   the reduced cost of entry k is costs[k] - row_dual[i] + price[j]; what
 //                     rounding takes below 0 counts as 0, and backwards every entry counts as 0
 //   row_dist, col_dist   distances, as integers in their order; kNever if unreached
-//   row_seen, col_seen   the distance of a vertex at the hop in which it offers labels
 //   row_pred[i]       the place of the entry by which row i was reached; -1 for a root
 //   col_pred[j]       the place of the entry by which column j was reached
 //   row_stamp, col_stamp   the last hop in which the label fell, and 1; hops are counted over all
 //                     rounds
 //   nearest[i]        the distance of the nearest column with room in the tree of root i
+//   long_rows, long_cols   the vertices with more than kWide entries
 //   Front             vertices whose labels have fallen, of even and of odd hops; those with more
 //                     than kWide entries are apart, because all threads read each of them
 #include "transport/sparse/network.cuh"
@@ -76,8 +76,6 @@ struct Search {
   Number* price;
   long long* row_dist;
   long long* col_dist;
-  long long* row_seen;
-  long long* col_seen;
   long long* row_pred;
   long long* col_pred;
   int* row_stamp;
@@ -87,6 +85,10 @@ struct Search {
   int* narrow_cols[2];
   int* wide_rows[2];
   int* wide_cols[2];
+  const int* long_rows;
+  const int* long_cols;
+  int nlong_rows;
+  int nlong_cols;
   State* state;
   unsigned* barrier;
 };
@@ -153,13 +155,13 @@ __device__ void visit_entries(const Team& team, const Front& front, const long l
   for (long long at = group.index; at < nnarrow; at += group.count) {
     const int vertex = front.narrow[at];
     const long long begin = begins[vertex], end = begins[vertex + 1];
-    for (long long k = begin + group.member; k < end; k += group.lanes) visit(vertex, k, k == begin);
+    for (long long k = begin + group.member; k < end; k += group.lanes) visit(vertex, k);
   }
   for (int at = 0; at < nwide; ++at) {
     const int vertex = front.wide[at];
     const long long begin = begins[vertex], end = begins[vertex + 1];
     for (long long k = begin + team.index; k < end; k += team.count) {
-      visit(vertex, k, k == begin);
+      visit(vertex, k);
     }
   }
 }
@@ -248,9 +250,9 @@ __device__ inline long long as_label(double distance) { return __double_as_longl
 // The label that a row offers by entry k.
 template <typename Number>
 __device__ long long offered(const Network<Number>& net, const Search<Number>& s, int row,
-                             long long k, long long from) {
+                             long long k) {
   const Number reduced = net.costs[k] - s.row_dual[row] + s.price[net.indices[k]];
-  return as_label(number_of(static_cast<unsigned long long>(from), Number{}) +
+  return as_label(number_of(static_cast<unsigned long long>(s.row_dist[row]), Number{}) +
                   (reduced > 0 ? reduced : 0));
 }
 
@@ -261,11 +263,9 @@ __device__ void offer_to_columns(const Team& team, const Network<Number>& net,
   const long long limit = now(s.state->limit);
   const Front out = front_of_cols(s, turn);
   visit_entries(team, front_of_rows(s, turn), net.indptr, net.lanes,
-                [&](int row, long long k, bool is_first) {
-                  const long long from = s.row_dist[row];
-                  if (is_first) s.row_seen[row] = from;
+                [&](int row, long long k) {
                   const int j = net.indices[k];
-                  const long long label = offered(net, s, row, k, from);
+                  const long long label = offered(net, s, row, k);
                   if (label > limit) {
                     set_now(s.state->is_cut, 1);
                     return;
@@ -279,26 +279,13 @@ __device__ void offer_to_columns(const Team& team, const Network<Number>& net,
 }
 
 template <typename Number>
-__device__ void point_columns(const Team& team, const Network<Number>& net,
-                              const Search<Number>& s, int hop) {
-  visit_entries(team, front_of_rows(s, hop & 1), net.indptr, net.lanes,
-                [&](int row, long long k, bool) {
-                  const int j = net.indices[k];
-                  if (s.col_stamp[j] != hop + 1) return;
-                  const long long label = offered(net, s, row, k, s.row_seen[row]);
-                  if (label == s.col_dist[j]) s.col_pred[j] = net.places[k];
-                });
-}
-
-template <typename Number>
 __device__ void offer_to_rows(const Team& team, const Network<Number>& net,
                               const Search<Number>& s, int hop) {
   const int turn = hop & 1;
   const Front out = front_of_rows(s, turn ^ 1);
   visit_entries(team, front_of_cols(s, turn), net.colptr, net.lanes,
-                [&](int col, long long t, bool is_first) {
+                [&](int col, long long t) {
                   const long long label = s.col_dist[col];
-                  if (is_first) s.col_seen[col] = label;
                   if (net.flow[t] == 0) return;
                   const int i = net.owners[t];
                   if (label >= now(s.row_dist[i])) return;
@@ -309,36 +296,19 @@ __device__ void offer_to_rows(const Team& team, const Network<Number>& net,
   append_gathered(out.gathering(team.gathered), 1);
 }
 
-template <typename Number>
-__device__ void point_rows(const Team& team, const Network<Number>& net,
-                           const Search<Number>& s, int hop) {
-  visit_entries(team, front_of_cols(s, hop & 1), net.colptr, net.lanes,
-                [&](int col, long long t, bool) {
-                  if (net.flow[t] == 0) return;
-                  const int i = net.owners[t];
-                  if (s.row_stamp[i] == hop + 1 && s.col_seen[col] == s.row_dist[i]) {
-                    s.row_pred[i] = t;
-                  }
-                });
-}
-
 // Hops of a team, until no label falls, or up to the hop `end`, or until the front is not small any
-// more (if the team is a block) or small (if it is the grid). Rows are pointed to their columns one
-// hop later, while they offer labels themselves: this needs no barrier of its own.
+// more (if the team is a block) or small (if it is the grid).
 template <typename Number>
 __device__ int hops_of(const Team& team, const Network<Number>& net, const Search<Number>& s,
                        int hop, int end) {
-  const int first = hop;
   while (true) {
     const Front front = front_of_rows(s, hop & 1);
     const bool is_small = front.is_small();
-    if (hop > first) point_rows(team, net, s, hop - 1);
     if (front.is_empty() || hop == end || is_small != (team.barrier == nullptr)) return hop;
     if (team.index == 0) front_of_rows(s, (hop & 1) ^ 1).clear();
     offer_to_columns(team, net, s, hop);
     team.wait();
     if (team.index == 0) front_of_cols(s, (hop & 1) ^ 1).clear();
-    point_columns(team, net, s, hop);
     offer_to_rows(team, net, s, hop);
     team.wait();
     ++hop;
@@ -364,6 +334,48 @@ __device__ bool find_distances(const Team& grid, const Network<Number>& net,
     if (hop == end || front_of_rows(s, hop & 1).is_empty()) break;
   }
   return front_of_rows(s, hop & 1).is_empty();
+}
+
+// Visit the entries of all vertices: those of long ones by all threads.
+template <typename Visit>
+__device__ void visit_all(const long long* begins, int count, const int* longs, int nlongs,
+                          int lanes, Visit visit) {
+  const Group group = Group::of(lanes);
+  for (long long at = group.index; at < count; at += group.count) {
+    const int vertex = static_cast<int>(at);
+    const long long begin = begins[vertex], end = begins[vertex + 1];
+    if (end - begin > kWide) continue;
+    for (long long k = begin + group.member; k < end; k += group.lanes) visit(vertex, k);
+  }
+  for (int at = 0; at < nlongs; ++at) {
+    const int vertex = longs[at];
+    const long long end = begins[vertex + 1];
+    for (long long k = begins[vertex] + thread_index(); k < end; k += thread_count()) {
+      visit(vertex, k);
+    }
+  }
+}
+
+// Point each vertex with a label to the one that has offered it. Of equal labels, that of a column
+// comes before those of rows of the same hop, and after those of rows of an earlier one.
+template <typename Number>
+__device__ void find_predecessors(const Network<Number>& net, const Search<Number>& s) {
+  visit_all(net.indptr, net.nrows, s.long_rows, s.nlong_rows, net.lanes,
+            [&](int row, long long k) {
+              const long long own = s.row_dist[row];
+              if (own == kNever) return;
+              const int j = net.indices[k];
+              const long long label = s.col_dist[j];
+              if (own > label || offered(net, s, row, k) != label) return;
+              if (own < label || s.row_stamp[row] < s.col_stamp[j]) s.col_pred[j] = net.places[k];
+            });
+  visit_all(net.colptr, net.ncols, s.long_cols, s.nlong_cols, net.lanes,
+            [&](int col, long long t) {
+              const long long label = s.col_dist[col];
+              if (label == kNever || net.flow[t] == 0) return;
+              const int i = net.owners[t];
+              if (s.row_dist[i] == label && s.col_stamp[col] <= s.row_stamp[i]) s.row_pred[i] = t;
+            });
 }
 
 // The row at the beginning of the path to a column.
@@ -501,6 +513,8 @@ __global__ void __launch_bounds__(kBlock)
       if (stage == kServed) break;
     }
     if (!find_distances(grid, net, s, hop, end)) break;
+    find_predecessors(net, s);
+    grid_barrier(s.barrier);
     find_nearest(net, s, wish);
     grid_barrier(s.barrier);
     const int holes = now(state.holes), reached = now(state.reached);

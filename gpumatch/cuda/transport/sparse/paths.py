@@ -29,7 +29,7 @@ FINEST = 2.0**-20
 """The first limit of labels, as a share of the range of costs, if no other is known."""
 LARGEST = 2**59
 """The magnitude of integer duals up to which distances do not overflow."""
-_BLOCK = PATHS.constant("kBlock")
+_BLOCK, _WIDE = PATHS.constant("kBlock"), PATHS.constant("kWide")
 PLANT, SERVED, STUCK, HELD = (
     PATHS.constant(f"k{name}") for name in ("Plant", "Served", "Stuck", "Held")
 )
@@ -65,8 +65,8 @@ class Paths:
         labels = {
             name: cp.empty(count, np.int64)
             for name, count in (
-                ("row_dist", nrows), ("row_seen", nrows), ("row_pred", nrows), ("nearest", nrows),
-                ("col_dist", ncols), ("col_seen", ncols), ("col_pred", ncols),
+                ("row_dist", nrows), ("row_pred", nrows), ("nearest", nrows),
+                ("col_dist", ncols), ("col_pred", ncols),
             )
         }  # fmt: skip
         queues = {
@@ -75,15 +75,24 @@ class Paths:
             for side, count in (("rows", nrows), ("cols", ncols))
         }
         self._row_dist = labels["row_dist"]
-        self._kept = labels, queues, cp.zeros(nrows, np.int32), cp.zeros(ncols, np.int32)
+        longs = [
+            cp.flatnonzero(cp.diff(begins) > _WIDE).astype(np.int32)
+            for begins in (network.indptr, network.colptr)
+        ]
+        stamps = cp.zeros(nrows, np.int32), cp.zeros(ncols, np.int32)
+        self._kept = labels, queues, longs, stamps
         self._network = network.struct(self.kernels)
         self._search = self.kernels.struct("Search")(
             row_dual=self.row_dual,  # IN, OUT
             price=price,
             **labels,  # OUT, then IN
             **queues,
-            row_stamp=self._kept[2],
-            col_stamp=self._kept[3],
+            row_stamp=stamps[0],
+            col_stamp=stamps[1],
+            long_rows=longs[0],  # IN
+            long_cols=longs[1],
+            nlong_rows=longs[0].size,
+            nlong_cols=longs[1].size,
             state=self.board.state,  # IN, OUT
             barrier=self.board.barrier,
         )
