@@ -121,6 +121,11 @@ def test_nothing_to_ship():
         confirm(cp, engine.solve, task, least_cost(task))
     empty = task_of(np.zeros((0, 2), np.int64), none, np.array([1, 2]), dense=False)
     confirm(cp, engine.solve, empty, 0)
+    useless = task_of(
+        costs[:1], np.array([1]), np.array([0, 1]), np.array([[False, True]]), dense=False
+    )
+    for initial in (None, no_duals(useless)):
+        confirm(cp, engine.solve, dataclasses.replace(useless, initial=initial), None)
     barred = task_of(costs, np.array([1, 0]), np.array([1, 2]), np.ones((2, 2), bool), dense=False)
     confirm(cp, engine.solve, barred, None)
 

@@ -121,7 +121,7 @@ def _first_price(network: Network, start: Start | None) -> cp.ndarray:
     """Prices to begin from: given ones, or those of the least costs if all columns must be full."""
     task = network.task
     known = start.col_dual if start is not None else task.initial and task.initial[1]
-    if known is not None:
+    if known is not None and network.costs.size:
         given = -known
         largest = float(abs(given).max()) if given.size else 0.0
         span = 2.0 * (task.shape[0] + 1) * float(abs(network.costs).max())
@@ -136,8 +136,8 @@ def _first_price(network: Network, start: Start | None) -> cp.ndarray:
 
 def _first_reach(network: Network) -> float:
     """How far paths look at first, if nothing else is known: a share of the range of costs."""
-    low, high = float(network.costs.min()), float(network.costs.max())
-    return max((high - low) * FINEST, 0.0)
+    costs = network.costs
+    return (float(costs.max()) - float(costs.min())) * FINEST if costs.size else 0.0
 
 
 def _take_prices(price: cp.ndarray, found: cp.ndarray) -> None:
