@@ -86,8 +86,6 @@ def solve(
             finally:
                 counts["bidding_rounds"] = bids.rounds
                 _take_prices(price, bids.price)
-        if network.has_filler and has_auction:
-            price[network.room > 0] = 0
         paths = Paths(network, price, task.control, near)
         paths.reduce_rows(ends_slack=True)
         violator = paths.serve()
