@@ -1,8 +1,8 @@
 """Exact transport on the GPU: it chooses an algorithm by the form of the costs.
 
-A dense problem of at most 1,024 columns is solved by `few_columns`. What that does not take is
-copied to the host, and solved there by `TransportTask.fallback`. The solution is on the device in
-any case.
+A dense problem of few columns is solved by `few_columns`, another dense one by `dense`, and CSR by
+`sparse.engine`. Integers whose sums need more than 64 bits are copied to the host, and solved there
+by `TransportTask.fallback`. The solution is on the device in any case.
 """
 
 from __future__ import annotations
@@ -12,10 +12,16 @@ from typing import Any
 
 import cupy as cp
 
-from gpumatch.cuda.transport import few_columns
+from gpumatch.cuda.transport import dense, few_columns
+from gpumatch.cuda.transport.sparse import engine as sparse
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["solve", "solve_on_host", "takes_least"]
+
+NARROW = 2**8
+"""Columns that are few, however few the rows are."""
+RATIO = 4
+"""Rows for each column from which on more columns are few."""
 
 _ARRAYS = ("supply", "demand", "costs", "forbidden", "indptr", "indices", "data", "row_limit")
 _OF_SOLUTION = ("rows", "cols", "flow", "row_dual", "col_dual", "infeasible_rows")
@@ -23,12 +29,18 @@ _OF_SOLUTION = ("rows", "cols", "flow", "row_dual", "col_dual", "infeasible_rows
 
 def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
-    return few_columns.solve(task) if few_columns.takes(task) else solve_on_host(task)
+    if takes_least(task):
+        return few_columns.solve(task)
+    try:
+        return sparse.solve(task) if task.is_sparse else dense.solve(task)
+    except sparse.TooLargeError:
+        return solve_on_host(task)
 
 
 def takes_least(task: TransportTask) -> bool:
-    """True if `solve` takes the units that columns must get at least."""
-    return few_columns.takes(task)
+    """True if `solve` takes the units that columns must get at least: if there are few columns."""
+    nrows, ncols = task.shape
+    return (ncols <= NARROW or nrows >= RATIO * ncols) and few_columns.takes(task)
 
 
 def solve_on_host(task: TransportTask) -> TransportSolution:
