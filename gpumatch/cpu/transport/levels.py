@@ -29,11 +29,15 @@ class Groups(NamedTuple):
         Where each group begins among the members, and their number at the end.
     heads : int array
         The vertex that stands for each group, in ascending order of groups.
+    spread : float
+        By how much costs differ within groups, as a share of how much they differ in all. It is
+        small if groups are neighbourhoods.
     """
 
     members: np.ndarray
     begins: np.ndarray
     heads: np.ndarray
+    spread: float
 
     def sums(self, masses: np.ndarray) -> np.ndarray:
         """The sum of the masses of each group."""
@@ -43,7 +47,7 @@ class Groups(NamedTuple):
 def singles(count: int) -> Groups:
     """Each vertex as a group of its own."""
     every = np.arange(count)
-    return Groups(every, np.arange(count + 1), every)
+    return Groups(every, np.arange(count + 1), every, 0.0)
 
 
 def grouped(features: np.ndarray) -> Groups:
@@ -52,10 +56,19 @@ def grouped(features: np.ndarray) -> Groups:
     members, begins = np.arange(count), np.array([0, count])
     features = features.astype(np.float32)
     while begins[1:].max(initial=0) and np.diff(begins).max() > MEMBERS:
-        there, starts, sizes = features[members], begins[:-1], np.diff(begins)
-        spans = np.maximum.reduceat(there, starts) - np.minimum.reduceat(there, starts)
+        starts, sizes = begins[:-1], np.diff(begins)
+        there, spans = features[members], _spans(features[members], starts)
         widest, group = spans.argmax(axis=1), np.repeat(np.arange(sizes.size), sizes)
         keys = there[np.arange(count), widest[group]]
         members = members[np.lexsort((keys, group))]
         begins = np.unique(np.concatenate([begins, starts + sizes // 2]))
-    return Groups(members, begins, members[(begins[:-1] + begins[1:]) // 2])
+    whole = float(_spans(features, np.zeros(1, np.int64)).sum())
+    spread = (
+        float(_spans(features[members], begins[:-1]).sum(axis=1).mean()) / whole if whole else 0
+    )
+    return Groups(members, begins, members[(begins[:-1] + begins[1:]) // 2], spread)
+
+
+def _spans(features: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """By how much each feature differs within each group."""
+    return np.maximum.reduceat(features, starts) - np.minimum.reduceat(features, starts)
