@@ -30,6 +30,10 @@ of this holds exactly. For floats the equalities and the inequalities hold up to
 front door makes the inequalities exact, and reports the gap that results.
 A row without supply and a column without demand have duals, too, and these are feasible.
 
+Some algorithms keep lower bounds of columns: column j gets at least least_j units. Then v_j may be
+above 0 where it gets no more, and it is 0 where it gets more and is not full. The cost is the sum of
+supply_i u_i, and of demand_j v_j or for v_j > 0 least_j v_j.
+
 The arrays are NumPy's for an algorithm of the CPU, and CuPy's for one of the GPU, which returns its
 solution in CuPy's, too. An algorithm calls ``control.tick(units shipped)`` at least every half
 second of work.
@@ -79,9 +83,8 @@ class TransportTask:
     initial : (row_dual, col_dual), optional
         Duals to begin from, finite, of the costs' dtype. They need not be feasible or of any use.
     least : int64 array of length m, optional
-        Units that each column must get, at most its demand; None if no column must get any. Only
-        algorithms that take such tasks are given one. Then there is no limit. The dual of such a
-        column may be above 0 where it gets no more than it must.
+        Units that each column must get, at most its demand, and together at most all supply. None
+        if no column must get any. Only algorithms that take such tasks are given one.
     control : Control
     threads, seed : int
         As in `gpumatch.contracts.MatchingTask`.

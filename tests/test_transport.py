@@ -188,6 +188,19 @@ def test_ones_are_an_assignment_in_each_large_case(case):
 # -- how it is called ------------------------------------------------------------------------------
 
 
+def test_bounds_of_few_columns_need_no_network_and_begin_from_the_last_duals():
+    rng = np.random.default_rng(0)
+    costs, sizes = rng.random((2000, 4)), (400, 600)
+    costs += np.array([0, 0.1, 0.3, 0.5])
+    t = gm.transport(costs, 1, sizes, backend="cpu")
+    assert t.stats["marginal"] == 2000  # a network has a dummy row more
+    assert (t.col_dual > 0).any()
+    again = gm.transport(costs, 1, sizes, backend="cpu", initial=t)
+    assert again.objective == pytest.approx(t.objective, rel=1e-12)
+    assert again.stats["paths"] < t.stats["paths"] / 4
+    gm.verify(costs, again, demand=sizes)
+
+
 def test_initial_duals_give_the_same_objective():
     random = np.random.default_rng(1)
     costs, supply, demand = random.random((6, 8)), np.full(6, 4), np.full(8, 2)

@@ -295,7 +295,10 @@ _TRANSPORT = (
         True,
         "ours",
         {
-            "cpu": Home(_CPU + "transport.engine:solve"),
+            "cpu": Home(
+                _CPU + "transport.engine:solve",
+                takes_least=_CPU + "transport.engine:takes_least",
+            ),
             "cuda": Home(
                 _CUDA + "transport.engine:solve",
                 fallback=_CPU + "transport.engine:solve",

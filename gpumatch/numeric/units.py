@@ -12,9 +12,14 @@ __all__ = ["merged", "order_of", "units_at"]
 
 
 def order_of(rows: Any, cols: Any) -> Any:
-    """The order of pairs by row and then by column."""
+    """The order of pairs by row and then by column; a slice of all pairs if they are in order."""
     xp = array_module(rows)
-    return np.lexsort((cols, rows)) if xp is np else xp.lexsort(xp.stack((cols, rows)))
+    if xp is not np:
+        return xp.lexsort(xp.stack((cols, rows)))
+    steps = np.diff(rows)
+    if bool(((steps > 0) | ((steps == 0) & (np.diff(cols) > 0))).all()):
+        return slice(None)
+    return np.lexsort((cols, rows))
 
 
 def merged(rows: Any, cols: Any, flow: Any) -> tuple[Any, Any, Any]:

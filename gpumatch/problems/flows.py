@@ -1,8 +1,9 @@
 """Cheapest flows between bounds, each made from the one problem of `gpumatch.transport_contracts`.
 
 An algorithm knows rows that ship all their units, or pay a limit for each that stays, and columns
-of limited demand. `Shipper.ship` hands it such a problem. Lower bounds are made from that
-(`Shipper.ship_within`), in a network without a limit whose both sides have equal totals:
+of limited demand. `Shipper.ship` hands it such a problem. Some keep lower bounds of columns. Other
+lower bounds are made from that problem (`Shipper.ship_within`), in a network without a limit whose
+both sides have equal totals:
 
 - A column with lower bound l and upper bound h becomes two: the *need*, of l units, and the
   *spare*, of h - l. A dummy row ships what the columns lack. It reaches spares only, at cost 0, so
@@ -33,7 +34,11 @@ from gpumatch.numeric.units import merged, order_of
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.masses import Bounds
 from gpumatch.running.control import Control
-from gpumatch.transport_contracts import TransportSolution, TransportSolver, TransportTask
+from gpumatch.transport_contracts import (
+    TransportSolution,
+    TransportSolver,
+    TransportTask,
+)
 
 __all__ = ["Found", "InfeasibleMassesError", "Shipper", "total_of"]
 
@@ -190,7 +195,8 @@ class Shipper:
             spare -= total_of(rows.upper)
             if not (cols.has_lower and spare):
                 return self.ship(costs, rows.upper, cols.upper, initial=initial)
-            flow = self._without_network(costs, rows, cols)
+        if limit is None or not rows.has_lower:
+            flow = self._without_network(costs, rows.upper, cols, limit, initial)
             if flow is not None:
                 return flow
         far_cost = _far_cost(costs, rows, cols, limit) if self.may_use_far else None
@@ -210,21 +216,30 @@ class Shipper:
                 break
         return network.in_vertices(found)
 
-    def _without_network(self, costs: Costs, rows: Bounds, cols: Bounds) -> Found | None:
+    def _without_network(
+        self,
+        costs: Costs,
+        supply: Any,
+        cols: Bounds,
+        limit: float | None,
+        initial: Duals | None,
+    ) -> Found | None:
         """The flow by an algorithm that takes lower bounds of columns; None if it cannot be."""
-        if self._takes_least is None:
+        if self._takes_least is None or total_of(cols.lower) > total_of(supply):
             return None
         entries = costs.entries() if costs.is_sparse else costs.dense()
         dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
         task = self._task(
-            _wide(entries, dtype), rows.upper, cols.upper, largest=costs.largest, least=cols.lower
-        )
+            _wide(entries, dtype), supply, cols.upper, limit, initial,
+            largest=costs.largest, least=cols.lower,
+        )  # fmt: skip
         if not self._takes_least(task):
             return None
         found = self._solved(task)
         return _found(found) if found.infeasible_rows is None else None
 
     def _run(self, *arguments: Any, **options: Any) -> TransportSolution:
+        """The solution of a task, whose arguments are those of `_task`."""
         return self._solved(self._task(*arguments, **options))
 
     def _task(

@@ -14,11 +14,11 @@ A row is read twice, and the second time from the caches.
 from __future__ import annotations
 
 from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
-from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
-__all__ = ["conjugate", "find", "row_minima", "undercuts"]
+__all__ = ["conjugate", "extremes", "find", "row_minima", "undercuts"]
 
-BLOCK = 64
+BLOCK = 32
 """Values that are compared together."""
 NOTHING = -1
 
@@ -56,26 +56,50 @@ def find(
     """Find the best columns of rows first to last, and offer these rows to all columns.
 
     ``bar`` holds the greatest value of each column. Values are compared in blocks, because few of
-    them are kept.
+    them are kept. As many blocks as a row keeps values have a value of at most the greatest of
+    these blocks' least ones, so no greater value is kept.
     """
     ncols = costs.shape[1]
     for row in range(first, last):
         least = _reduce(costs[row], col_dual, scratch)
         row_dual[row] = least
         vals, cols = best_vals[row], best_cols[row]
-        most = vals[0]
+        far = vals[0]
+        bound = _bound(scratch, vals, cols, far)
+        most = far
         for begin in range(0, ncols, BLOCK):
             end = min(begin + BLOCK, ncols)
             hits = 0
             for col in range(begin, end):
-                hits += (scratch[col] < most) | (scratch[col] - least < bar[col])
+                is_low = (scratch[col] <= bound) & (scratch[col] < most)
+                hits += is_low | (scratch[col] - least < bar[col])
             if hits == 0:
                 continue
             for col in range(begin, end):
-                if scratch[col] < most:
+                if scratch[col] <= bound and scratch[col] < most:
                     most = _keep(vals, cols, scratch[col], col)
                 if scratch[col] - least < bar[col]:
                     bar[col] = _keep(best_redc[col], best_rows[col], scratch[col] - least, row)
+
+
+@fused
+def _bound(scratch, vals, cols, far):
+    """Return a bound of the values to keep: the greatest of the least values of as many blocks.
+
+    Without so many blocks it is ``far``. All of ``vals`` is ``far`` before and after.
+    """
+    if scratch.size < BLOCK * vals.size:
+        return far
+    bound = far
+    for begin in range(0, scratch.size, BLOCK):
+        least = scratch[begin]
+        for col in range(begin, min(begin + BLOCK, scratch.size)):
+            least = lesser(least, scratch[col])
+        if least < bound:
+            bound = _keep(vals, cols, least, 0)
+    for slot in range(vals.size):
+        vals[slot], cols[slot] = far, 0
+    return bound
 
 
 @vector_kernel
@@ -103,6 +127,16 @@ def undercuts(
                 found_cols[count], found_rows[count] = cols[slot], row
                 count += 1
     return count
+
+
+@vector_kernel
+def extremes(values, low, high):
+    """Write the least and the greatest of some numbers into arrays of one."""
+    least = most = values[0]
+    for place in range(values.size):
+        least = lesser(least, values[place])
+        most = greater(most, values[place])
+    low[0], high[0] = least, most
 
 
 @vector_kernel

@@ -1,30 +1,30 @@
 """Exact transport on the CPU: rows ship their supply to columns of limited demand at least cost.
 
 A dense problem without forbidden pairs is solved by the network simplex method on a core of its
-pairs (`dense`), and one of few columns on the few rows that may have to leave their cheapest column
-(`few_columns`). All others are solved in CSR: an auction with lots of columns (`auction`,
-`bidding`) finds prices and most of the flow, and shortest augmenting paths (`flows`, `search`) ship
-the rest exactly, each as much as the path carries. Neither unfolds a mass: the work and the memory
-do not depend on how many units there are. At the end all pairs with flow are tight at the duals,
-which proves the flow.
+pairs (`dense`), and one of few columns, or of few rows, on the few rows that may have to leave
+their cheapest column (`few_columns`). All others are solved in CSR: an auction with lots of columns
+(`auction`, `bidding`) finds prices and most of the flow, and shortest augmenting paths (`flows`,
+`search`) ship the rest exactly, each as much as the path carries. Neither unfolds a mass: the work
+and the memory do not depend on how many units there are. At the end all pairs with flow are tight
+at the duals, which proves the flow.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpumatch.contracts import Stopped
 from gpumatch.cpu.transport import candidates, few_columns, search
 from gpumatch.cpu.transport.auction import Auction
-from gpumatch.cpu.transport.dense import DenseProblem
+from gpumatch.cpu.transport.dense import DenseProblem, rounding_of
 from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
-__all__ = ["FEW", "SMALL", "solve"]
+__all__ = ["FEW", "SMALL", "solve", "takes_least"]
 
 SMALL = 2**10
 """Pairs up to which a dense problem is solved by paths: there is hardly anything to gain."""
@@ -36,25 +36,51 @@ simplex method, which come near all of them, are too inexact. Paths from duals o
 ROUNDING = 2.0**-50
 """The share of costs and prices by which a float's pair may miss being tight."""
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+Range = tuple[Any, Any]
+
+
+def takes_least(task: TransportTask) -> bool:
+    """True if the lower bounds of a task can be kept: there are few columns, and all pairs."""
+    if task.costs is None or not _are_few(task.costs.shape):
+        return False
+    return _is_complete(task, _range_of(task.costs))
 
 
 def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
-    if task.costs is not None and task.costs.size > SMALL and _is_complete(task):
-        return _solve_dense(task, task.costs)
+    if task.costs is not None and (task.costs.size > SMALL or task.least is not None):
+        extremes = _range_of(task.costs)
+        if _is_complete(task, extremes):
+            return _solve_dense(task, task.costs, extremes)
+    assert task.least is None
     return _solve_by_paths(task, _entries(task))
 
 
-def _is_complete(task: TransportTask) -> bool:
+def _range_of(costs: np.ndarray) -> Range:
+    """The least and the greatest cost."""
+    low, high = np.empty((2, 1), costs.dtype)
+    candidates.extremes(
+        costs.ravel(),  # IN
+        low, high,  # OUT
+    )  # fmt: skip
+    return low[0], high[0]
+
+
+def _are_few(shape: tuple[int, int]) -> bool:
+    """True if paths between columns are fast for any number of rows."""
+    return shape[1] <= few_columns.NARROW or few_columns.takes(shape)
+
+
+def _is_complete(task: TransportTask, extremes: Range) -> bool:
     """True if all pairs are allowed, some mass is there, and no dual overflows."""
-    costs = task.costs
+    costs, (low, high) = task.costs, extremes
     if costs is None or task.forbidden is not None:
         return False
     if not (task.supply.any() and task.demand.any()):
         return False
     if not task.is_integer:
-        return bool(4 * max(abs(costs.max()), abs(costs.min())) < np.inf)
-    largest = max(-int(costs.min()), int(costs.max()))
+        return bool(4 * max(abs(high), abs(low)) < np.inf)
+    largest = max(-int(low), int(high))
     if task.row_limit is not None:
         largest = max(largest, int(np.abs(task.row_limit).max()))
     return 16 * (min(costs.shape) + 2) * largest < 2**62
@@ -63,34 +89,59 @@ def _is_complete(task: TransportTask) -> bool:
 # -- dense -----------------------------------------------------------------------------------------
 
 
-def _solve_dense(task: TransportTask, costs: np.ndarray) -> TransportSolution:
+class _Part(NamedTuple):
+    """The problem of the rows and columns with masses; `initial` has duals of both, or is None."""
+
+    costs: np.ndarray
+    supply: np.ndarray
+    demand: np.ndarray
+    limit: np.ndarray | None
+    least: np.ndarray | None
+    initial: tuple[np.ndarray, np.ndarray] | None
+    tolerance: float
+
+
+class _Shipped(NamedTuple):
+    """Its solution: the duals, the flow by rows and columns, and the counts of the run."""
+
+    is_optimal: bool
+    row_dual: np.ndarray
+    col_dual: np.ndarray
+    flow: tuple[np.ndarray, np.ndarray, np.ndarray]
+    counts: dict[str, int]
+
+
+def _solve_dense(task: TransportTask, costs: np.ndarray, extremes: Range) -> TransportSolution:
     """Solve the problem of the rows and columns with masses, and find duals of the others."""
     rows, cols = np.flatnonzero(task.supply), np.flatnonzero(task.demand)
-    limit, given = task.row_limit, None if task.initial is None else task.initial[1]
-    if given is not None and not _is_sane(given, costs, task.supply.size):
-        given = None
-    part = costs
+    initial = task.initial
+    if initial is not None and not all(
+        _is_sane(side, extremes, min(costs.shape)) for side in initial
+    ):
+        initial = None
+    part = _Part(
+        costs, task.supply, task.demand, task.row_limit, task.least, initial,
+        rounding_of(extremes, is_integer=task.is_integer),
+    )  # fmt: skip
     if rows.size < task.supply.size or cols.size < task.demand.size:
-        part = costs[rows[:, None], cols]
-        limit = None if limit is None else limit[rows]
-        given = None if given is None else given[cols]
-    masses = task.supply[rows], task.demand[cols]
-    problem: DenseProblem | FewColumns
-    if limit is None and few_columns.takes(part.shape):
-        problem = FewColumns(part, *masses, task.control, task.seed)
-    else:
-        problem = DenseProblem(part, *masses, limit, task.control, task.seed)
-    is_optimal = problem.solve(given)
-    col_dual = np.full(task.demand.size, problem.far, costs.dtype)
+        part = _Part(
+            costs[rows[:, None], cols], task.supply[rows], task.demand[cols],
+            None if part.limit is None else part.limit[rows],
+            None if part.least is None else part.least[cols],
+            None if initial is None else (initial[0][rows], initial[1][cols]), part.tolerance,
+        )  # fmt: skip
+    found = _ship(part, task)
+    row_dual, col_dual = found.row_dual, found.col_dual
     if cols.size < task.demand.size:
+        far: Any = np.iinfo(np.int64).max if task.is_integer else np.inf
+        col_dual = np.full(task.demand.size, far, costs.dtype)
         candidates.conjugate(
-            costs, rows, problem.row_dual,  # IN
+            costs, rows, row_dual,  # IN
             col_dual,  # OUT
         )  # fmt: skip
         np.minimum(col_dual, 0, out=col_dual)
-    col_dual[cols] = problem.col_dual
-    row_dual = problem.row_dual
-    if part is not costs:
+        col_dual[cols] = found.col_dual
+    if part.costs is not costs:
         row_dual = np.empty(task.supply.size, costs.dtype)
         candidates.row_minima(
             costs, col_dual,  # IN
@@ -98,18 +149,70 @@ def _solve_dense(task: TransportTask, costs: np.ndarray) -> TransportSolution:
         )  # fmt: skip
         if task.row_limit is not None:
             np.minimum(row_dual, task.row_limit, out=row_dual)
-    used_rows, used_cols, flow = problem.flow()
-    used_rows, used_cols = rows[used_rows], cols[used_cols]
-    if is_optimal and not task.is_integer and flow.size:
+    used_rows, used_cols, flow = rows[found.flow[0]], cols[found.flow[1]], found.flow[2]
+    if found.is_optimal and not task.is_integer and flow.size and task.least is None:
         used = np.average(np.abs(costs[used_rows, used_cols]), weights=flow)
-        if 0 < used * FAR < max(abs(costs.max()), abs(costs.min())):
+        if 0 < used * FAR < max(abs(extremes[1]), abs(extremes[0])):
             nothing = np.zeros_like(row_dual), np.zeros_like(col_dual)
             return _solve_by_paths(dataclasses.replace(task, initial=nothing), _entries(task))
-    order = np.lexsort((used_cols, used_rows))
     return TransportSolution(
-        used_rows[order], used_cols[order], flow[order], row_dual.copy(), col_dual, is_optimal,
-        stats=problem.counts,
+        used_rows, used_cols, flow, row_dual.copy(), col_dual.copy(), found.is_optimal,
+        stats=found.counts,
     )  # fmt: skip
+
+
+def _ship(part: _Part, task: TransportTask) -> _Shipped:
+    """Choose between the two ways for matrices: by all rows and columns, or by the few."""
+    shape, initial = part.costs.shape, part.initial
+    if part.least is not None or few_columns.takes(shape):
+        few = FewColumns(
+            part.costs, part.supply, part.demand, part.limit, task.control, task.seed,
+            least=part.least, tolerance=part.tolerance,
+        )  # fmt: skip
+        is_optimal = few.solve(None if initial is None else initial[1])
+        return _Shipped(is_optimal, few.row_dual, few.col_dual, few.flow(), few.counts)
+    if few_columns.takes(shape[::-1]):
+        return _ship_turned(part, task)
+    problem = DenseProblem(
+        part.costs, part.supply, part.demand, part.limit, task.control, task.seed
+    )  # fmt: skip
+    is_optimal = problem.solve(None if initial is None else initial[1])
+    rows, cols, flow = problem.flow()
+    order = np.lexsort((cols, rows))
+    sent = rows[order], cols[order], flow[order]
+    return _Shipped(is_optimal, problem.row_dual, problem.col_dual, sent, problem.counts)
+
+
+def _ship_turned(part: _Part, task: TransportTask) -> _Shipped:
+    """Solve a problem of few rows as one of few columns.
+
+    A column may keep what it has left for nothing, which is its limit there. Rows must ship all, so
+    their supply is a lower bound, too. If they have limits, costs are less these, and there is no
+    lower bound.
+    """
+    is_even = part.limit is None and int(part.supply.sum()) == int(part.demand.sum())
+    costs, number = part.costs, part.costs.dtype
+    if part.limit is not None:
+        costs = costs - part.limit[:, None]
+    few = FewColumns(
+        np.ascontiguousarray(costs.T), part.demand, part.supply,
+        None if is_even else np.zeros(part.demand.size, number), task.control, task.seed,
+        least=part.supply if part.limit is None else None, tolerance=part.tolerance,
+    )  # fmt: skip
+    initial = None if part.initial is None else part.initial[0]
+    if initial is not None and part.limit is not None:
+        initial = initial - part.limit
+    is_optimal = few.solve(initial)
+    row_dual, col_dual = few.col_dual, few.row_dual
+    if is_even:
+        top = col_dual.max()
+        row_dual, col_dual = row_dual + top, col_dual - top
+    elif part.limit is not None:
+        row_dual = row_dual + part.limit
+    cols, rows, flow = few.flow()
+    order = np.argsort(rows, kind="stable")
+    sent = rows[order], cols[order], flow[order]
+    return _Shipped(is_optimal, row_dual, col_dual, sent, few.counts)
 
 
 # -- CSR -------------------------------------------------------------------------------------------
@@ -172,7 +275,11 @@ def _first_prices(task: TransportTask, entries: Entries, *, is_even: bool) -> np
     """Prices to begin from: given ones, or the least costs of columns if all must be full, or 0."""
     _, indices, costs = entries
     ncols = task.demand.size
-    if task.initial is not None and _is_sane(task.initial[1], costs, task.supply.size):
+    if (
+        task.initial is not None
+        and costs.size
+        and _is_sane(task.initial[1], (costs.min(), costs.max()), task.supply.size)
+    ):
         price = task.initial[1].copy()
         return price if is_even else np.minimum(price, 0)
     if not is_even:
@@ -184,9 +291,7 @@ def _first_prices(task: TransportTask, entries: Entries, *, is_even: bool) -> np
     return price
 
 
-def _is_sane(price: np.ndarray, costs: np.ndarray, nrows: int) -> bool:
+def _is_sane(price: np.ndarray, extremes: Range, count: int) -> bool:
     """True if given prices differ by no more than prices of a shortest path may."""
-    if not price.size or not costs.size:
-        return False
-    largest = max(abs(float(costs.min())), abs(float(costs.max())))
-    return bool(np.abs(price.astype(np.float64)).max() <= 2.0 * (nrows + 1) * largest)
+    largest = max(abs(float(extremes[0])), abs(float(extremes[1])))
+    return bool(np.abs(price.astype(np.float64)).max(initial=0) <= 2.0 * (count + 1) * largest)

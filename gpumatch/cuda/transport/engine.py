@@ -29,7 +29,7 @@ _OF_SOLUTION = ("rows", "cols", "flow", "row_dual", "col_dual", "infeasible_rows
 
 def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
-    if takes_least(task):
+    if _are_few(task):
         return few_columns.solve(task)
     try:
         return sparse.solve(task) if task.is_sparse else dense.solve(task)
@@ -38,7 +38,12 @@ def solve(task: TransportTask) -> TransportSolution:
 
 
 def takes_least(task: TransportTask) -> bool:
-    """True if `solve` takes the units that columns must get at least: if there are few columns."""
+    """True if `solve` takes the units that columns must get at least: few columns, and no limit."""
+    return task.row_limit is None and _are_few(task)
+
+
+def _are_few(task: TransportTask) -> bool:
+    """True if there are so few columns that `few_columns` is fastest."""
     nrows, ncols = task.shape
     return (ncols <= NARROW or nrows >= RATIO * ncols) and few_columns.takes(task)
 

@@ -19,7 +19,7 @@ from tests.cpu.transport.problems import (
     task_of,
 )
 
-SMALL_STEPS = Tuning(whole=0, features=2, row_arcs=2, col_arcs=1, more_arcs=2)
+SMALL_STEPS = Tuning(whole=0, features=2, row_arcs=2, col_arcs=1, more_arcs=2, loose=0)
 CASES = [
     (dense, integer, limit)
     for dense in (True, False)
@@ -85,6 +85,19 @@ def test_lots_need_more_room(monkeypatch):
     demand = np.full(6, supply.sum() // 6 + 1)
     task = task_of(costs, supply, demand, dense=False)
     assert check(task, engine.solve(task)) == pytest.approx(least_cost(task))
+
+
+def test_groups_tell_points_from_random_costs():
+    """Points have a core, and small matrices without structure have all pairs as arcs."""
+    rng, masses = np.random.default_rng(0), np.full(150, 3)
+    points = rng.random((2, 150, 2))
+    distances = ((points[0][:, None] - points[1]) ** 2).sum(axis=2)
+    arcs = []
+    for costs in (distances, rng.random((150, 150))):
+        problem = dense.DenseProblem(costs, masses, masses, None, Control())
+        assert problem.solve()
+        arcs.append(problem.counts["arcs"])
+    assert arcs[0] < 150 * 30 < 150 * 150 < arcs[1]
 
 
 @pytest.mark.parametrize("top", [1, 5, 10**9])
