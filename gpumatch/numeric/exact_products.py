@@ -56,10 +56,10 @@ def product_terms(values: Any, units: Any, unit: float = 1) -> list[Any]:
     if values.dtype.kind != "f":
         return [_whole(values, units)]
     values = values.astype(np.float64, copy=False)
-    high = (values.view(np.int64) & LOW).view(np.float64)
-    parts = [high, values - high]
-    terms: list[float] = []
     top = int(units.max())
+    high = (values.view(np.int64) & LOW).view(np.float64)
+    parts = [high, values - high] if top > 1 else [values]  # a power of 2 times 1 is exact
+    terms: list[float] = []
     for shift in range(0, max(top.bit_length(), 1), DIGIT):
         digit = ((units >> shift) & ((1 << DIGIT) - 1)).astype(np.float64) * (2.0**shift * unit)
         for part in parts:

@@ -15,7 +15,7 @@ def exact(values, units, unit=1):
     return sum((Fraction(value) * count for value, count in pairs), Fraction(0)) * Fraction(unit)
 
 
-@pytest.mark.parametrize("bits", [3, 20, 40, 61])
+@pytest.mark.parametrize("bits", [1, 3, 20, 40, 61])
 @pytest.mark.parametrize("size", [0, 3, 1500])
 def test_floats(bits, size):
     random = np.random.default_rng(bits + size)
