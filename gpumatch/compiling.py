@@ -30,6 +30,8 @@ __all__ = ["warmup"]
 DTYPES = ("int32", "int64", "float32", "float64")
 SIDE, DEGREE = 600, 4
 """Of costs: every stage of every algorithm has work, and each takes milliseconds."""
+MANY_ROWS = 2**13
+"""Rows of costs with few columns, of which a sample is solved first."""
 MANY = 4000
 """Rows of sparse costs that paths alone do not serve."""
 WIDE = 1040
@@ -148,7 +150,11 @@ def _ship(algorithm: Algorithm, backend: str) -> None:
             for wish in wishes:
                 transport(costs, supply, demand, **wish, **how)
         few = SIDE // 16
-        transport(dense[:, :few], 1, SIDE // few + 1, **how)
+        for costs in (dense[:, :few], np.resize(dense[:, :4], (MANY_ROWS, 4))):
+            rows, cols = costs.shape
+            transport(costs, 1, rows // cols + 1, **how)
+        order = np.arange(SIDE, dtype=dtype)
+        transport(abs(np.subtract.outer(order, order)), 1, 1, **how)  # neighbours are groups
         if backend in BOUNDED_FLOWS:
             transport(dense[:, :few], 1, SIDE // few + 1, pair_capacity=1, **how)
 
