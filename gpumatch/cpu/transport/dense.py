@@ -49,9 +49,9 @@ class Tuning(NamedTuple):
     """Entries up to which all pairs are arcs from the beginning."""
     loose: int = 2**16
     """The same if the costs have no structure that groups show."""
-    spread: float = 0.2
-    """The spread of groups from which they are loose. It is 0.3 to 0.5 for random costs, and at
-    most 0.13 for points in up to 10 dimensions."""
+    spread: float = 0.85
+    """The spread of groups from which they are loose. It is about 1 for random costs, and at most
+    0.7 for points in up to 50 dimensions."""
     features: int = 8
     """Columns by which rows are compared, and rows by which columns are."""
     row_arcs: int = 12

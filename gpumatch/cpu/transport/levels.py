@@ -8,14 +8,19 @@ any structure they are arbitrary, and the estimate is of little use, but no harm
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+
+from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["MEMBERS", "Groups", "grouped", "singles"]
 
 MEMBERS = 4
 """Members of a group at most."""
+DEPTH = 64
+"""Groups that are open at once, at most: each is half as large as the one before."""
 
 
 class Groups(NamedTuple):
@@ -30,7 +35,7 @@ class Groups(NamedTuple):
     heads : int array
         The vertex that stands for each group, in ascending order of groups.
     spread : float
-        By how much costs differ within groups, as a share of how much they differ in all. It is
+        By how much costs differ within groups, as a share of how much random numbers would. It is
         small if groups are neighbourhoods.
     """
 
@@ -52,23 +57,90 @@ def singles(count: int) -> Groups:
 
 def grouped(features: np.ndarray) -> Groups:
     """Groups of vertices with similar features, of which each vertex has a row."""
-    count = len(features)
-    members, begins = np.arange(count), np.array([0, count])
-    features = features.astype(np.float32)
-    while begins[1:].max(initial=0) and np.diff(begins).max() > MEMBERS:
-        starts, sizes = begins[:-1], np.diff(begins)
-        there, spans = features[members], _spans(features[members], starts)
-        widest, group = spans.argmax(axis=1), np.repeat(np.arange(sizes.size), sizes)
-        keys = there[np.arange(count), widest[group]]
-        members = members[np.lexsort((keys, group))]
-        begins = np.unique(np.concatenate([begins, starts + sizes // 2]))
+    count, features = len(features), np.ascontiguousarray(features, np.float32)
+    members, begins = np.arange(count), np.zeros(count + 1, np.int64)
+    groups = divide(
+        features,  # IN
+        members, begins, np.empty((2, DEPTH), np.int64),  # OUT
+    )  # fmt: skip
+    begins = begins[: groups + 1]
     whole = float(_spans(features, np.zeros(1, np.int64)).sum())
-    spread = (
-        float(_spans(features[members], begins[:-1]).sum(axis=1).mean()) / whole if whole else 0
-    )
+    within = float(_spans(features[members], begins[:-1]).sum(axis=1).mean())
+    size = count / groups
+    of_random = 0.5 ** (math.log2(groups) / features.shape[1]) * (size - 1) / (size + 1)
+    spread = within / (whole * of_random) if whole else 0.0
     return Groups(members, begins, members[(begins[:-1] + begins[1:]) // 2], spread)
 
 
 def _spans(features: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """By how much each feature differs within each group."""
     return np.maximum.reduceat(features, starts) - np.minimum.reduceat(features, starts)
+
+
+@kernel
+def divide(features, members, begins, room):
+    """Divide members into groups at medians; return how many. ``room`` is for open groups.
+
+    All groups are divided equally often. Members of a group are in the order of a feature.
+    """
+    halvings = 0
+    while (members.size - 1) >> halvings >= MEMBERS:
+        halvings += 1
+    ends, left = room
+    count, first, depth = 0, 0, 1
+    ends[0], left[0] = members.size, halvings
+    while depth > 0:
+        last = ends[depth - 1]
+        keys = features[:, _widest(features, members, first, last)]
+        if left[depth - 1] == 0:
+            for place in range(first, last):
+                _select(keys, members, place, last, place)
+            count += 1
+            begins[count] = first = last
+            depth -= 1
+            continue
+        middle = first + (last - first) // 2
+        _select(keys, members, first, last, middle)
+        left[depth - 1] -= 1
+        ends[depth], left[depth] = middle, left[depth - 1]
+        depth += 1
+    return count
+
+
+@kernel
+def _widest(features, members, first, last):
+    """Return the feature that differs most in members first to last."""
+    widest, most = 0, features[members[first], 0] * 0
+    for one in range(features.shape[1]):
+        low = high = features[members[first], one]
+        for place in range(first + 1, last):
+            value = features[members[place], one]
+            low = value if value < low else low
+            high = value if value > high else high
+        if high - low > most:
+            widest, most = one, high - low
+    return widest
+
+
+@kernel
+def _select(keys, members, first, last, middle):
+    """Order members first to last so that none before ``middle`` has a greater key than others."""
+    last -= 1
+    while first < last:
+        key = keys[members[(first + last) // 2]]
+        left, right = first, last
+        while left <= right:
+            while keys[members[left]] < key:
+                left += 1
+            while keys[members[right]] > key:
+                right -= 1
+            if left <= right:
+                members[left], members[right] = members[right], members[left]
+                left += 1
+                right -= 1
+        if middle <= right:
+            last = right
+        elif middle >= left:
+            first = left
+        else:
+            return
