@@ -31,8 +31,8 @@ front door makes the inequalities exact, and reports the gap that results.
 A row without supply and a column without demand have duals, too, and these are feasible.
 
 Some algorithms keep lower bounds of columns: column j gets at least least_j units. Then v_j may be
-above 0 where it gets no more, and it is 0 where it gets more and is not full. The cost is the sum of
-supply_i u_i, and of demand_j v_j or for v_j > 0 least_j v_j.
+above 0 where it gets no more, and it is 0 where it gets more and is not full. The cost is the sum
+of supply_i u_i, and of demand_j v_j or for v_j > 0 least_j v_j.
 
 The arrays are NumPy's for an algorithm of the CPU, and CuPy's for one of the GPU, which returns its
 solution in CuPy's, too. An algorithm calls ``control.tick(units shipped)`` at least every half

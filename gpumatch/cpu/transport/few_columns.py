@@ -287,12 +287,26 @@ class FewColumns:
             has_ended = False
             top = self.col_dual.max() if self.is_even else 0
             np.minimum(self.col_dual - top, 0, out=self.col_dual)
-            self.row_dual[:] = self._cheapest(must_end=True).least
+            found = self._cheapest(must_end=True)
+            self.row_dual[:] = found.least
+            self._flow = self._greedy(found.cols)
         return has_ended
 
     def flow(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows, columns and units of the flow in order; none if the run was stopped."""
+        """The rows, columns and units of the flow in order."""
         return self._flow
+
+    def _greedy(self, cols: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The flow in which rows ship to these columns what fits, in their order."""
+        rows = np.argsort(cols, kind="stable")
+        ends, supply = cols[rows], self.supply[rows]
+        before = np.cumsum(supply) - supply
+        begins = np.searchsorted(ends, np.arange(self.high.size))
+        before -= before[np.minimum(begins, rows.size - 1)][ends]
+        flow = np.empty(rows.size, np.int64)
+        flow[rows] = np.clip(self.high[ends] - before, 0, supply)
+        used = np.flatnonzero((flow > 0) & (cols < self.ncols))
+        return used, cols[used].astype(np.int64), flow[used]
 
     @property
     def counts(self) -> dict[str, int]:

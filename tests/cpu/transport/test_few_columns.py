@@ -133,4 +133,4 @@ def test_a_stopped_run_has_feasible_duals(ticks):
     solution = engine.solve(task)
     check(task, solution, 1e-12)
     assert solution.is_optimal != control.stopped
-    assert solution.flow.sum() > 60  # what fits into the cheapest columns
+    assert 30 <= solution.flow.sum() <= 90
