@@ -40,13 +40,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.numeric.arrays import array_module
+
 __all__ = ["near_pairs"]
 
 LEAF = 8
 """Points of a last box, at most."""
-TOGETHER = 2**14
-"""Pairs of last boxes that are looked at together: 2**20 pairs of points."""
-WAITING = 2**16
+TOGETHER, TOGETHER_ON_DEVICE = 2**14, 2**17
+"""Pairs of last boxes that are looked at together: up to 2**20 pairs of points, or 2**23."""
+WAITING, WAITING_ON_DEVICE = 2**16, 2**20
 """Pairs of boxes that are bounded together."""
 SLACK = 512
 """What rounding may add, in shares of (d + 8) 2**-53."""
@@ -57,17 +59,19 @@ RIDGE = 1e-9
 
 
 def near_pairs(
-    points: Any, pair: float, row_price: np.ndarray, col_price: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    points: Any, pair: float, row_price: Any, col_price: Any
+) -> Iterator[tuple[Any, Any]]:
     """Rows and columns of pairs, among which are all that cost no more than both their prices.
 
-    `pair` is the absolute rounding of a cost.
+    `pair` is the absolute rounding of a cost. The arrays are where the points are.
     """
     if not (row_price.size and col_price.size):
         return
+    xp = array_module(points.rows)
+    together, at_once = (TOGETHER, WAITING) if xp is np else (TOGETHER_ON_DEVICE, WAITING_ON_DEVICE)
     signs = points.sign if points.row_offset is not None else 0.0
     offsets = [
-        np.zeros(len(price)) if part is None else part * signs
+        xp.zeros(price.size) if part is None else part * signs
         for part, price in (
             (points.row_offset, row_price),
             (points.col_offset, col_price),
@@ -77,11 +81,11 @@ def near_pairs(
     cols = _Boxes(points.cols, col_price, offsets[1])
     scale = points.sign * (0.5 if points.is_half else 1.0)
     depth = max(rows.depth, cols.depth)
-    waiting = [(0, np.zeros(1, np.int64), np.zeros(1, np.int64))]
+    waiting = [(0, xp.zeros(1, np.int64), xp.zeros(1, np.int64))]
     with np.errstate(all="ignore"):
         while waiting:
             level, one, other = waiting.pop()
-            if one.size > WAITING:
+            if one.size > at_once:
                 half = one.size // 2
                 waiting.append((level, one[:half], other[:half]))
                 waiting.append((level, one[half:], other[half:]))
@@ -93,176 +97,171 @@ def near_pairs(
                 if one.size:
                     waiting.append((level + 1, *_halved(rows, cols, level, one, other)))
                 continue
-            for begin in range(0, one.size, TOGETHER):
-                part = slice(begin, begin + TOGETHER)
+            for begin in range(0, one.size, together):
+                part = slice(begin, begin + together)
                 own, others = rows.last[one[part], :, None], cols.last[other[part], None, :]
                 found = ((own >= 0) & (others >= 0)).nonzero()
                 yield own[found[0], found[1], 0], others[found[0], 0, found[2]]
 
 
-def _halved(
-    rows: _Boxes, cols: _Boxes, level: int, one: np.ndarray, other: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _halved(rows: _Boxes, cols: _Boxes, level: int, one: Any, other: Any) -> tuple[Any, Any]:
     """The pairs of the halves of boxes; a last box has no halves."""
+    xp = array_module(one)
     if level < rows.depth:
-        one, other = np.concatenate([2 * one, 2 * one + 1]), np.tile(other, 2)
+        one, other = xp.concatenate([2 * one, 2 * one + 1]), xp.concatenate([other, other])
     if level < cols.depth:
-        one, other = np.tile(one, 2), np.concatenate([2 * other, 2 * other + 1])
+        one, other = xp.concatenate([one, one]), xp.concatenate([2 * other, 2 * other + 1])
     return one, other
 
 
 class _Level(NamedTuple):
-    """The boxes of a level, in arrays with a line for each.
+    """The boxes of a level. What has coordinates has a line for each, and a place for each box.
 
     `middle` and `size` are those of the box, `slope` and `most` those of the linear bound of the
     prices, and `terms` is no less than the magnitudes of what these are computed from.
     """
 
-    middle: np.ndarray
-    size: np.ndarray
-    slope: np.ndarray
-    most: np.ndarray
-    terms: np.ndarray
+    middle: Any
+    size: Any
+    slope: Any
+    most: Any
+    terms: Any
 
 
 class _Boxes:
     """Boxes around the points of a side: the k-th of level l is halved into 2 k and 2 k + 1.
 
+    All boxes of a level have as many points. Some points are there twice for that, which changes no
+    bound.
+
     Attributes
     ----------
     depth : int
         The level of the last boxes.
-    last : int64 array of shape (number of last boxes, LEAF)
-        The points of each, and -1 if they are fewer.
+    last : int64 array of shape (number of last boxes, at most LEAF)
+        The points of each; -1 for those that are there a second time.
     """
 
-    def __init__(self, points: np.ndarray, price: np.ndarray, offset: np.ndarray) -> None:
-        count = len(points)
+    def __init__(self, points: Any, price: Any, offset: Any) -> None:
+        xp, count = array_module(points), len(points)
         self.depth = max(0, int(np.ceil(np.log2(count / LEAF))))
-        order = np.arange(count)
+        in_leaf = -(-count // (1 << self.depth))
+        places = xp.arange(in_leaf << self.depth)
+        more = places.size - count
+        # The points that are there twice are spread, so that they do not fill boxes.
+        order = xp.where(places < count, places, (places - count) * count // max(more, 1))
+        lines = xp.concatenate([points.T, price[None], offset[None]])[:, order]
+        ids = xp.where(places < count, places, -1)
         self._levels = []
         with np.errstate(all="ignore"):
             for level in range(self.depth + 1):
-                bounds = (np.arange((1 << level) + 1) * count) >> level
-                there = points[order]
-                low, high = (
-                    end.reduceat(there, bounds[:-1], axis=0) for end in (np.minimum, np.maximum)
-                )
-                self._levels.append(
-                    _level_of(there, price[order], offset[order], bounds, low, high)
-                )
+                boxes = 1 << level
+                there = lines.reshape(len(lines), boxes, -1)
+                low, high = there[:-2].min(axis=2), there[:-2].max(axis=2)
+                self._levels.append(_level_of(there, low, high))
                 if level < self.depth:
-                    side = (high - low).argmax(axis=1)
-                    boxes = np.repeat(np.arange(1 << level), np.diff(bounds))
-                    along = there[np.arange(count), side[boxes]]
-                    order = order[np.lexsort((along, boxes))]
-        places, ends = bounds[:-1, None] + np.arange(LEAF), bounds[1:, None]
-        self.last = np.where(places < ends, order[np.minimum(places, count - 1)], -1)
+                    side = (high - low).argmax(axis=0)
+                    order = there[side, xp.arange(boxes)].argsort(axis=1)
+                    order += xp.arange(boxes)[:, None] * order.shape[1]
+                    order = order.ravel()
+                    lines, ids = lines[:, order], ids[order]
+        self.last = ids.reshape(1 << self.depth, in_leaf)
 
     def level(self, level: int) -> _Level:
         return self._levels[min(level, self.depth)]
 
 
-def _level_of(
-    points: np.ndarray,
-    price: np.ndarray,
-    offset: np.ndarray,
-    bounds: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-) -> _Level:
+def _level_of(there: Any, low: Any, high: Any) -> _Level:
     """What is known of the boxes that have these ranges of the points."""
-    starts, counts = bounds[:-1], np.diff(bounds)
+    steps, price, offset = there[:-2], there[-2], there[-1]
     middle = low + 0.5 * (high - low)
-    steps = points - np.repeat(middle, counts, axis=0)
-    size = np.maximum.reduceat(abs(steps), starts, axis=0)
+    steps = steps - middle[:, :, None]
+    size = abs(steps).max(axis=2)
     values = price - offset
-    slope = _slopes(steps, values, starts, counts)
-    rest = values - (steps * np.repeat(slope, counts, axis=0)).sum(axis=1)
-    most = np.maximum.reduceat(rest, starts)
-    terms = np.maximum.reduceat(abs(price) + abs(offset), starts)
-    return _Level(middle, size, slope, most, terms + abs(most) + (abs(slope) * size).sum(axis=1))
+    slope = _slopes(steps, values)
+    most = (values - (steps * slope[:, :, None]).sum(axis=0)).max(axis=1)
+    terms = (abs(price) + abs(offset)).max(axis=1)
+    return _Level(middle, size, slope, most, terms + abs(most) + (abs(slope) * size).sum(axis=0))
 
 
-def _slopes(
-    steps: np.ndarray, values: np.ndarray, starts: np.ndarray, counts: np.ndarray
-) -> np.ndarray:
-    """The slopes of linear functions that fit values best, for each range of the points."""
-    width = steps.shape[1]
-    means = np.add.reduceat(values, starts) / counts
-    centers = np.add.reduceat(steps, starts, axis=0) / counts[:, None]
-    steps, values = steps - np.repeat(centers, counts, axis=0), values - np.repeat(means, counts)
-    squares = np.empty((starts.size, width, width))
+def _slopes(steps: Any, values: Any) -> Any:
+    """The slopes of linear functions that fit the values of each box best."""
+    xp, (width, boxes, _) = array_module(steps), steps.shape
+    steps = steps - steps.mean(axis=2)[:, :, None]
+    values = values - values.mean(axis=1)[:, None]
+    squares, sides = xp.empty((boxes, width, width)), xp.empty((boxes, width))
     for k in range(width):
+        sides[:, k] = (steps[k] * values).sum(axis=1)
         for other in range(k + 1):
-            squares[:, k, other] = np.add.reduceat(steps[:, k] * steps[:, other], starts)
-            squares[:, other, k] = squares[:, k, other]
-    sides = np.add.reduceat(steps * values[:, None], starts, axis=0)
-    spread = np.trace(squares, axis1=1, axis2=2)
-    is_fit = (spread > 0) & np.isfinite(spread) & np.isfinite(sides).all(axis=1)
-    squares[~is_fit] = np.eye(width)
-    squares += (RIDGE * np.where(is_fit, spread, 0.0))[:, None, None] * np.eye(width)
-    sides[~is_fit] = 0
+            squares[:, k, other] = squares[:, other, k] = (steps[k] * steps[other]).sum(axis=1)
+    spread = xp.trace(squares, axis1=1, axis2=2)
+    is_fit = (spread > 0) & xp.isfinite(spread) & xp.isfinite(sides).all(axis=1)
+    unit = xp.eye(width)
+    squares = xp.where(is_fit[:, None, None], squares, unit)
+    squares += (RIDGE * xp.where(is_fit, spread, 0.0))[:, None, None] * unit
+    sides = xp.where(is_fit[:, None], sides, 0.0)
     try:
-        slopes = np.linalg.solve(squares, sides[:, :, None])[:, :, 0]
+        slopes = xp.linalg.solve(squares, sides[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
-        return np.zeros((starts.size, width))
-    return np.where(np.isfinite(slopes), slopes, 0.0)
+        return xp.zeros((width, boxes))
+    return xp.ascontiguousarray(xp.where(xp.isfinite(slopes), slopes, 0.0).T)
 
 
 def _are_far(
-    metric: str, scale: float, pair: float,
-    rows: _Level, one: np.ndarray, cols: _Level, other: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    metric: str, scale: float, pair: float, rows: _Level, one: Any, cols: _Level, other: Any
+) -> Any:
     """Which pairs of boxes hold no pair of points that costs no more than its prices."""
-    A, B = rows.size[one], cols.size[other]
-    D, w = rows.middle[one] - cols.middle[other], A + B
+    A, B = rows.size[:, one], cols.size[:, other]
+    D, w = rows.middle[:, one] - cols.middle[:, other], A + B
     distance, gradient, above, across = _BOUNDS[metric](D, w)
     value, slope = scale * distance, scale * gradient
-    excess = np.zeros_like(distance) if scale > 0 else -scale * above
-    lost = (abs(slope - rows.slope[one]) * A + abs(slope + cols.slope[other]) * B).sum(axis=1)
+    excess = 0.0 if scale > 0 else -scale * above
+    lost = (abs(slope - rows.slope[:, one]) * A + abs(slope + cols.slope[:, other]) * B).sum(axis=0)
     least = value - excess - rows.most[one] - cols.most[other] - lost
-    terms = abs(scale) * (2 * distance + 2 * across + (abs(gradient) * w).sum(axis=1)) + excess
+    terms = abs(scale) * (2 * distance + 2 * across + (abs(gradient) * w).sum(axis=0)) + excess
     terms += rows.terms[one] + cols.terms[other] + lost
-    rounding = SLACK * (D.shape[1] + 8) * 2.0**-53 * terms + 2 * pair + LEAST
+    rounding = SLACK * (len(D) + 8) * 2.0**-53 * terms + 2 * pair + LEAST
     return least > rounding
 
 
 # -- distances: that of D, its gradient, what concave ones lose within w, and that of w ------------
 
 
-def _squared(D: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
-    across = (w * w).sum(axis=1)
-    return (D * D).sum(axis=1), 2 * D, across, across
+def _squared(D: Any, w: Any) -> tuple[Any, ...]:
+    across = (w * w).sum(axis=0)
+    return (D * D).sum(axis=0), 2 * D, across, across
 
 
-def _euclidean(D: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
+def _euclidean(D: Any, w: Any) -> tuple[Any, ...]:
     (distance, gradient), (across, _) = map(_length, (D, w))
-    return distance, gradient, np.fmin(across * (across / (2 * distance)), 2 * across), across
+    least = array_module(D).fmin(across * (across / (2 * distance)), 2 * across)
+    return distance, gradient, least, across
 
 
-def _length(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _length(steps: Any) -> tuple[Any, Any]:
     """The lengths of vectors and their directions, without squares that overflow."""
-    most = abs(steps).max(axis=1)
-    shown = np.where(most > 0, most, 1.0)
-    scaled = steps / shown[:, None]
-    length = np.sqrt((scaled * scaled).sum(axis=1))
-    return length * shown, scaled / np.where(length > 0, length, 1.0)[:, None]
+    xp = array_module(steps)
+    most = abs(steps).max(axis=0)
+    scaled = steps / xp.where(most > 0, most, 1.0)
+    length = xp.sqrt((scaled * scaled).sum(axis=0))
+    return length * xp.where(most > 0, most, 1.0), scaled / xp.where(length > 0, length, 1.0)
 
 
-def _cityblock(D: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
-    above = 2 * np.maximum(w - abs(D), 0.0).sum(axis=1)
-    return abs(D).sum(axis=1), np.sign(D), above, w.sum(axis=1)
+def _cityblock(D: Any, w: Any) -> tuple[Any, ...]:
+    xp = array_module(D)
+    above = 2 * xp.maximum(w - abs(D), 0.0).sum(axis=0)
+    return abs(D).sum(axis=0), xp.sign(D), above, w.sum(axis=0)
 
 
-def _chebyshev(D: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
-    lines, m = np.arange(len(D)), abs(D).argmax(axis=1)
-    most = abs(D)[lines, m]
-    gradient = np.zeros_like(D)
-    gradient[lines, m] = np.sign(D[lines, m])
-    above = abs(D) - most[:, None] + w + w[lines, m, None]
-    above[lines, m] = 2 * (w[lines, m] - most)
-    return most, gradient, np.maximum(above.max(axis=1), 0.0), w.max(axis=1)
+def _chebyshev(D: Any, w: Any) -> tuple[Any, ...]:
+    xp = array_module(D)
+    lines, m = xp.arange(D.shape[1]), abs(D).argmax(axis=0)
+    most = abs(D)[m, lines]
+    gradient = xp.zeros_like(D)
+    gradient[m, lines] = xp.sign(D[m, lines])
+    above = abs(D) - most + w + w[m, lines]
+    above[m, lines] = 2 * (w[m, lines] - most)
+    return most, gradient, xp.maximum(above.max(axis=0), 0.0), w.max(axis=0)
 
 
 _BOUNDS = {
