@@ -44,6 +44,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.certificates.alike import Alike
 from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
@@ -126,8 +127,9 @@ def verify_assignment(
     """Check an assignment and the duals that bound it; see `gpumatch.verify`.
 
     O(number of pairs) on the device that holds the costs, in tiles of 2**20 pairs (2**22 on a GPU).
-    Of many points in up to 6 dimensions on the host, boxes leave out pairs that cost more than
-    their prices (`gpumatch.certificates.boxes`).
+    Of many points in up to 6 dimensions, boxes leave out pairs that cost more than their prices
+    (`gpumatch.certificates.boxes`), and equal points of one price are looked at once
+    (`gpumatch.certificates.alike`).
     """
     costs = as_costs(C, summed=False)  # sums of floats are exact here, and cannot overflow
     if costs.is_integer:
@@ -269,9 +271,16 @@ class _Claim:
         is_matched = array_of(np, self.row_to_col) >= 0
         unmatched = self.row_to_col < 0, self.col_to_row < 0
         has_boxes = self.pairs.have_boxes and (not self.is_largest or self.bars is not None)
-        tiles = self.pairs.near_tiles(*self.prices.above) if has_boxes else self.pairs.tiles()
+        alike = self._alike() if has_boxes else None
+        tiles = self.pairs.tiles()
+        if alike is not None:
+            firsts = tuple(side.first for side in alike)
+            tiles = self.pairs.near_tiles(firsts, *self.prices.above)
         for rows, cols, costs, allowed in tiles:
-            self.edges += costs.size if allowed is None else count_of(allowed)
+            if alike is None:
+                self.edges += costs.size if allowed is None else count_of(allowed)
+            elif allowed is not None:
+                self.edges += int((alike[0].sizes[rows] * alike[1].sizes[cols])[allowed].sum())
             if self.is_largest:
                 tile, inside = (rows, cols, costs, allowed), (self.in_rows, self.in_cols)
                 allowed, is_touched = look_at_cover(tile, inside, is_required=optimal)
@@ -279,18 +288,30 @@ class _Claim:
             if optimal and self.base is not None:
                 check_left_out((rows, cols, costs, allowed), unmatched, self.bars)
             self.short.add(is_matched, *self.prices.below(rows, cols, costs, allowed))
+        if alike is not None:
+            self.short.share(side.stand_in for side in alike)
         if has_boxes and not self.is_largest:
             self.edges = self.costs.nnz
             if optimal:
                 self._check_left_out_by_boxes()
         return is_covered
 
+    def _alike(self) -> tuple[Alike, Alike]:
+        """Rows, and columns, that have equal points and no less in common of what is looked at."""
+        rows = [self.row_price, self.row_to_col >= 0, self.in_rows]
+        rows += [part for part in (self.base, self.bars) if part is not None]
+        points = self.pairs.numbers_of_points()
+        return Alike.of(*points[0], *rows), Alike.of(*points[1], self.col_price, self.in_cols)
+
     def _check_left_out_by_boxes(self) -> None:
         """Point 5, for all pairs of unmatched vertices, which the prices may leave out."""
         if self.base is None:
             return
         rows, cols = ((mates < 0).nonzero()[0] for mates in (self.row_to_col, self.col_to_row))
-        near = self.pairs.near(rows, cols, self.bars[rows], np.zeros(cols.size))
+        points = self.pairs.numbers_of_points()
+        rows = rows[Alike.of(*(part[rows] for part in (*points[0], self.bars))).first]
+        cols = cols[Alike.of(*(part[cols] for part in points[1])).first]
+        near = self.pairs.near(rows, cols, self.bars[rows], self.costs.xp.zeros(cols.size))
         for own, others, costs in near:
             stray = first_true(costs <= self.bars[rows[own]])
             if stray is not None:

@@ -16,7 +16,7 @@ from gpumatch.numeric.arrays import any_true, array_module
 
 __all__ = ["Tile", "TurnedPairs", "check_left_out", "look_at_cover"]
 
-MANY = 2**22  # pairs from which those of points are left out by boxes
+MANY, MANY_ON_DEVICE = 2**22, 2**28  # pairs from which those of points are left out by boxes
 IN_BOXES = 6  # coordinates up to which boxes leave out enough
 
 Tile = tuple[Any, Any, Any, Any]
@@ -66,16 +66,31 @@ class TurnedPairs:
     def have_boxes(self) -> bool:
         """True if the costs are distances of so many points that boxes leave out most pairs."""
         costs, points = self.costs, self.costs.points
-        if points is None or costs.on_device or costs.nnz < MANY:
+        if points is None or costs.nnz < (MANY_ON_DEVICE if costs.on_device else MANY):
             return False
         return bool(points.rows.shape[1] <= IN_BOXES)
 
-    def near_tiles(self, row_price: Any, col_price: Any) -> Iterator[Tile]:
-        """Yield all pairs that may cost no more than their prices, or all allowed with bars."""
-        every_row, every_col = (np.arange(length) for length in self.costs.shape)
+    def numbers_of_points(self) -> tuple[list[Any], list[Any]]:
+        """The numbers that the costs of rows and columns depend on: a list of arrays for each."""
+        p: Any = self.costs.points
+        sides: tuple[list[Any], list[Any]] = [*p.rows.T], [*p.cols.T]
+        if p.row_offset is not None:
+            sides[0].append(p.row_offset)
+            sides[1].append(p.col_offset)
+        return sides
+
+    def near_tiles(self, some: tuple[Any, Any], row_price: Any, col_price: Any) -> Iterator[Tile]:
+        """Yield the pairs of some rows and columns that may cost no more than their prices.
+
+        With bars, yield all pairs of these that are allowed.
+        """
         if self.bars is not None:
-            row_price, col_price = self.bars, np.zeros(every_col.size)
-        for rows, cols, costs in self.near(every_row, every_col, row_price, col_price):
+            row_price, col_price = self.bars, self.costs.xp.zeros(self.costs.shape[1])
+        of_rows, of_cols = some
+        for own, others, costs in self.near(
+            of_rows, of_cols, row_price[of_rows], col_price[of_cols]
+        ):
+            rows, cols = of_rows[own], of_cols[others]
             yield rows, cols, costs, None if self.bars is None else costs <= self.bars[rows]
 
     def near(

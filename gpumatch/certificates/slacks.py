@@ -35,6 +35,7 @@ parts : list of float64 arrays
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -306,6 +307,11 @@ class Shortfalls:
         at = amounts.argmax()
         if self.worst is None or amounts[at] > self.worst[0]:
             self.worst = amounts[at], int(rows[at]), int(cols[at])
+
+    def share(self, stand_ins: Iterable[Any]) -> None:
+        """Lower each row, and each column, as far as the one that was looked at in its place."""
+        for side, stand_in in enumerate(stand_ins):
+            self.lowered[side] = self.lowered[side][array_of(np, stand_in)]
 
 
 def _picked(marks: Any, rows: Any, cols: Any, costs: Any) -> tuple[Any, Any, Any]:
