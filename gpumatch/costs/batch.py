@@ -13,6 +13,7 @@ import numpy as np
 from gpumatch.contracts import Rounding
 from gpumatch.costs.base import Costs
 from gpumatch.costs.points import PointCosts
+from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import as_array, for_kernels
 
@@ -234,6 +235,32 @@ class CostBatch(Sequence[Any]):
             return part if along == dtype.itemsize <= across else cupy.ascontiguousarray(part)
 
         return list(map(without_gaps, there)), dtype
+
+    def are_made_on_device(self) -> bool:
+        """Whether all costs are distances of points whose matrices a device makes."""
+        return bool(self._list) and all(
+            isinstance(part, PointCosts) and part.points is not None for part in self._list
+        )
+
+    def made_on_device(self, first: int, last: int) -> Any:
+        """The matrices of the problems from ``first`` to ``last``, which a device makes.
+
+        They are one array if all have one shape, else a list of arrays.
+        """
+        import cupy
+
+        parts = [part.to_device() for part in self._list[first:last]]
+        entries = [math.prod(part.shape) for part in parts]
+        require_device_memory(sum(entries) * _FLOAT64.itemsize, "a part of the batch's matrices")
+        room = cupy.empty(sum(entries))
+        matrices, begin = [], 0
+        for part, count in zip(parts, entries):
+            matrices.append(room[begin : begin + count].reshape(part.shape))
+            part.fill(matrices[-1])
+            begin += count
+        if len({part.shape for part in parts}) == 1:
+            return room.reshape(len(parts), *parts[0].shape)
+        return matrices
 
     def places(self) -> tuple[np.ndarray, int] | None:
         """Where each problem is if all costs are in one array, and the length of that.

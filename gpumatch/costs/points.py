@@ -239,8 +239,8 @@ class PointCosts(ComputedCosts):
             return own, cols, self._at(own, cols)
         return own, cols, fill_distances(self._points, rows.start, rows.stop)
 
-    def fill(self, out: np.ndarray) -> None:
-        """Write the matrix into an array of the host by compiled code."""
+    def fill(self, out: Any) -> None:
+        """Write the matrix into an array that is where the points are, by compiled code."""
         for tile in self.tiles():
             out[tile] = fill_distances(self._points, tile.start, tile.stop)
 

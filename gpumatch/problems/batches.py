@@ -8,8 +8,11 @@ from gpumatch.batch_contracts import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
 from gpumatch.costs import CostBatch
 from gpumatch.dispatch.backends import check_backend
 from gpumatch.dispatch.registry import BATCHES, load
-from gpumatch.numeric.gaps import rounding_above
-from gpumatch.problems.device_batches import solve_on_device
+from gpumatch.problems.device_batches import (
+    fit_together,
+    solve_on_device,
+    solve_points_on_device,
+)
 from gpumatch.problems.one_by_one import Batch
 from gpumatch.problems.request import Request, checked_limit, wish_for
 from gpumatch.problems.small_problems import numbers_for
@@ -43,26 +46,13 @@ def _solve(batch: Batch) -> BatchAssignment:
             dense = problems.on_one_device()
             if dense is not None:
                 return solve_on_device(batch, *dense)
+            if problems.are_made_on_device() and fit_together(problems):
+                return solve_points_on_device(batch)
         elif backend in ("auto", "cpu") and not on_device:
             places = problems.places()
             if places is not None:
                 return _solve_on_host(batch, *places)
     return batch.solve_all()
-
-
-def _add_roundings(batch: Batch) -> None:
-    """Add what the rounding of computed costs may enlarge to the gaps of proven problems."""
-    competes = batch.request.cardinality != "maximum"
-    limit = abs(float(batch.cost_limit or 0)) if competes else 0.0
-    for k, rounding in batch.problems.roundings():
-        if batch.proven[k]:
-            rows, cols = batch.problems.sizes[k].tolist()
-            is_paid = batch.mates[k, :rows] >= 0
-            paid = abs(batch.numbers[k, batch.both :][:rows][is_paid]).sum()
-            above = rounding_above(rounding, min(rows, cols), float(paid), limit)
-            added = 0.0 if above is None else above(batch.gap[k])
-            if added:
-                batch.gap[k] = np.nextafter(batch.gap[k] + added, np.inf)
 
 
 def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignment:
@@ -105,7 +95,7 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
         batch.numbers = batch.numbers.view(number)
         batch.objective, batch.gap = totals[0].view(number), totals[1]
         batch.proven, batch.size = ends[0] == SOLVED, ends[1]
-        _add_roundings(batch)
+        batch.add_roundings()
 
     try:
         with request.control.part("search"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ _ALIGNED = 256
 """Bytes between the beginnings of two arrays, as separate allocations would have them."""
 _SHORT = 1024
 """Rows and columns of a problem for which a block has room on each device."""
+MOST = 2**24
+"""Pairs of a problem of points up to which it is solved as a matrix, with the others of a batch."""
+MADE_AT_ONCE = 2**28
+"""Entries of matrices that are made at a time: 2 GiB."""
 _EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
 """The dtypes that kernels take in one launch."""
 
@@ -169,6 +174,45 @@ def _even_sizes(count: int, nrows: int, ncols: int) -> np.ndarray:
 
 def solve_on_device(batch: Batch, arrays: Any, dtype: np.dtype) -> BatchAssignment:
     """The assignments of dense problems, whose costs are one array of this dtype, or one each."""
+    return _solve(batch, dtype, [(0, len(batch.problems), arrays)])
+
+
+def fit_together(problems: CostBatch) -> bool:
+    """True if no problem has so many pairs that its matrix would take more time than its points."""
+    return int(problems.sizes.prod(axis=1).max(initial=0)) <= MOST
+
+
+def solve_points_on_device(batch: Batch) -> BatchAssignment:
+    """The assignments of distances of points. The matrices of some problems are made at a time."""
+    problems = batch.problems
+    ranges = _parts_of(problems.sizes.prod(axis=1).tolist(), MADE_AT_ONCE)
+    parts = ((first, last, problems.made_on_device(first, last)) for first, last in ranges)
+    return _solve(batch, _FLOAT64, parts, batch.add_roundings)
+
+
+def _parts_of(entries: list[int], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of problems with at most so many entries in all, or of one problem."""
+    first = total = 0
+    for k, count in enumerate(entries):
+        if k > first and total + count > most:
+            yield first, k
+            first, total = k, 0
+        total += count
+    if first < len(entries):
+        yield first, len(entries)
+
+
+def _solve(
+    batch: Batch,
+    dtype: np.dtype,
+    parts: Iterable[tuple[int, int, Any]],
+    finish: Callable[[], None] = lambda: None,
+) -> BatchAssignment:
+    """The assignments of dense problems, some at a time.
+
+    A part is the number of its first problem, the one after its last, and the costs of these: one
+    array of this dtype, or one each. `finish` is called when the kernels have been launched.
+    """
     import cupy
 
     request, problems = batch.request, batch.problems
@@ -184,22 +228,32 @@ def solve_on_device(batch: Batch, arrays: Any, dtype: np.dtype) -> BatchAssignme
     batch.mates, batch.numbers, batch.objective, batch.gap = results[:4]
     batch.size, batch.proven = results.pairs, results.proven
     batch.names["backend"] = "cuda"
-    task = DeviceBatch(
-        dtype,
-        *_places(arrays, problems, dtype),
-        wish_for(request.maximize, request.cardinality, limit),
-        largest,
-        is_integer,
-        results,
-    )
+    wish = wish_for(request.maximize, request.cardinality, limit)
+    together = None
     if request.cardinality == "full" and limit is None:
-        task.together = Together(SparseCosts.of_csr, request.control)
+        together = Together(SparseCosts.of_csr, request.control)
+    waits = False
     try:
         with request.control.part("search"):
-            waits = not load(BATCHES["cuda"])(task)
+            for first, last, arrays in parts:
+                part = results
+                if last - first < count:
+                    if first == 0:
+                        _clear(results)
+                    elif request.control.tick(0):
+                        waits = True
+                        break
+                    part = _part(results, first, last)
+                places = _places(arrays, problems, dtype, slice(first, last))
+                task = DeviceBatch(
+                    dtype, *places, wish, largest, is_integer, part, together=together
+                )
+                waits |= not load(BATCHES["cuda"])(task)
+                del arrays  # before the next ones are made
     except KeyboardInterrupt as exc:
         attach_result(exc, batch.result())
         raise
+    finish()
     waits |= request.on_error == "raise" or request.cardinality == "maximum"
     waits |= problems.is_integer and dtype.itemsize == 8
     if request.cardinality == "maximum":
@@ -208,6 +262,18 @@ def solve_on_device(batch: Batch, arrays: Any, dtype: np.dtype) -> BatchAssignme
         batch.solve_these((~results.proven.get()).nonzero()[0].tolist())
         return batch.result()
     return batch.result(lambda: batch.errors_of(_unsolved(results.states)))
+
+
+def _part(results: DeviceResults, first: int, last: int) -> DeviceResults:
+    """The results of some problems, in the same arrays."""
+    parts = [part[first:last] for part in results[:-2]]
+    return DeviceResults._make([*parts, results.most_rows, results.most_cols])
+
+
+def _clear(results: DeviceResults) -> None:
+    """Write that no problem is solved, for a run that may stop between its parts."""
+    for part, value in zip(results[:-2], (-1, 0, 0, math.inf, 0, UNSOLVED, False)):
+        part.fill(value)
 
 
 def _unsolved(states: Any) -> list[int]:
@@ -297,17 +363,17 @@ def _layout(
 
 
 def _places(
-    arrays: Any, problems: CostBatch, dtype: np.dtype
+    arrays: Any, problems: CostBatch, dtype: np.dtype, part: slice = slice(None)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int | None]:
     """Addresses, steps and sizes of problems, and the step between them if they have one size."""
-    count, sizes = len(problems), problems.sizes
+    sizes = problems.sizes[part]
     if isinstance(arrays, list):
         addresses = np.array([part.data.ptr for part in arrays], np.int64)
         steps = np.array([part.strides[0] // dtype.itemsize for part in arrays], np.int64)
         return addresses, steps, sizes, None
-    _, nrows, ncols = arrays.shape
-    apart, first = nrows * ncols, arrays.data.ptr
-    if problems.is_even:
-        return np.array([first]), np.array([ncols]), sizes, apart
+    count, nrows, ncols = arrays.shape
+    apart, start = nrows * ncols, arrays.data.ptr
+    if problems.is_even or (sizes == (nrows, ncols)).all():
+        return np.array([start]), np.array([ncols]), sizes, apart
     begins = np.arange(count, dtype=np.int64) * apart + problems.begins
-    return first + begins * dtype.itemsize, np.full(count, ncols), sizes, None
+    return start + begins * dtype.itemsize, np.full(count, ncols), sizes, None

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpumatch.costs import CostBatch
-from gpumatch.numeric.arrays import array_of
+from gpumatch.numeric.arrays import array_module, array_of
+from gpumatch.numeric.gaps import rounding_above
 from gpumatch.problems import one_problem
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import Request
@@ -113,6 +114,27 @@ class Batch:
             done += a.size
         if are_all and self.problems.is_integer and not len(self.problems):
             self._count_in(np.int64)
+
+    def add_roundings(self) -> None:
+        """Add what the rounding of computed costs may enlarge to the gaps of proven problems."""
+        rounded = dict(self.problems.roundings())
+        if not rounded:
+            return
+        competes = self.request.cardinality != "maximum"
+        limit = abs(float(self.cost_limit or 0)) if competes else 0.0
+        xp = array_module(self.mates)
+        paid = xp.where(self.mates[:, : self.nrows] >= 0, abs(self.numbers[:, self.both :]), 0).sum(
+            axis=1
+        )
+        paid, gaps, proven = (array_of(np, part) for part in (paid, self.gap, self.proven))
+        added = np.zeros(len(gaps))
+        for k, rounding in rounded.items():
+            if proven[k]:
+                above = rounding_above(
+                    rounding, int(self.problems.sizes[k].min()), float(paid[k]), limit
+                )
+                added[k] = 0.0 if above is None else above(gaps[k])
+        self.gap[:] = array_of(xp, np.where(added > 0, np.nextafter(gaps + added, np.inf), gaps))
 
     def errors_of(self, numbers: list[int]) -> dict[int, Exception]:
         """Why the kernels have not solved these problems."""

@@ -7,7 +7,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.costs import FunctionCosts, PointCosts
-from gpumatch.problems import batches, one_by_one
+from gpumatch.problems import batches, device_batches, one_by_one
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
 WISHES = {
@@ -100,3 +100,69 @@ def test_a_problem_that_is_wrong_is_named():
     batch = gm.assign([points, np.full((2, 2), np.nan)], backend="cpu", on_error="mark")
     assert list(batch.errors) == [1]
     assert batch.proven.tolist() == [True, False]
+
+
+@pytest.mark.gpu
+@pytest.mark.emulated
+@pytest.mark.usefixtures("_none_alone")
+@pytest.mark.parametrize("at_once", [1, 300, 2**20])
+@pytest.mark.parametrize("wish", ["full", "limit", "any"])
+def test_a_device_makes_some_matrices_at_a_time(wish, at_once, monkeypatch):
+    pytest.importorskip("cupy")
+    monkeypatch.setattr(device_batches, "MADE_AT_ONCE", at_once)
+    given = list(problems())
+    expected = gm.assign(given, backend="cpu", **WISHES[wish])
+    for batch in (
+        gm.assign([costs.to_device() for costs in given], **WISHES[wish]),
+        gm.assign(given, backend="cuda", **WISHES[wish]),
+    ):
+        assert batch.stats["backend"] == "cuda"
+        found = [part.get() if hasattr(part, "get") else part for part in
+                 (batch.objective, batch.gap, batch.proven)]  # fmt: skip
+        np.testing.assert_allclose(found[0], expected.objective, atol=1e-9)
+        assert found[2].all()
+        for k, costs in enumerate(given):
+            share, pair, added = costs.rounding
+            paid = abs(expected[k].pair_costs).sum()
+            assert found[1][k] >= share * (2 * paid + 8 * added) + 2 * min(costs.shape) * pair
+    gm.verify(given, batch)
+
+
+@pytest.mark.gpu
+@pytest.mark.emulated
+def test_clouds_of_one_size_are_one_launch(monkeypatch):
+    pytest.importorskip("cupy")
+    clouds = np.random.default_rng(5).random((7, 2, 12, 3))
+    given = [PointCosts(*pair).to_device() for pair in clouds]
+    launches, launch = [], device_batches.load
+
+    def counted(name):
+        run = launch(name)
+        return lambda task: launches.append((len(task.sizes), task.apart)) or run(task)
+
+    monkeypatch.setattr(device_batches, "load", counted)
+    batch = gm.assign(given)
+    assert launches == [(7, 144)]
+    expected = gm.assign(np.stack([costs.to_host().dense() for costs in given]), backend="cpu")
+    np.testing.assert_allclose(batch.objective.get(), expected.objective)
+    launches.clear()
+    monkeypatch.setattr(device_batches, "MADE_AT_ONCE", 300)
+    again = gm.assign(given)
+    assert launches == [(2, 144)] * 3 + [(1, 144)]
+    assert (again.row_to_col.get() == batch.row_to_col.get()).all()
+    monkeypatch.setattr(device_batches, "MOST", 100)
+    assert gm.assign(given).objective.tolist() == pytest.approx(expected.objective.tolist())
+    assert len(launches) == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.emulated
+def test_a_stop_between_parts_leaves_the_rest_unsolved(monkeypatch):
+    pytest.importorskip("cupy")
+    monkeypatch.setattr(device_batches, "MADE_AT_ONCE", 300)
+    clouds = np.random.default_rng(5).random((7, 2, 12, 3))
+    given = [PointCosts(*pair).to_device() for pair in clouds]
+    batch = gm.assign(given, callback=lambda _: True)
+    assert batch.proven.tolist() == [True, True, *[False] * 5]
+    assert (batch.row_to_col.get()[2:] == -1).all()
+    assert np.isinf(batch.gap.get()[2:]).all()
