@@ -26,6 +26,7 @@ import numpy as np
 
 from gpumatch.contracts import Points, Rounding, Tile
 from gpumatch.costs.base import Costs, Extent
+from gpumatch.costs.clouds import costs_of_clouds
 from gpumatch.costs.computed import ComputedCosts
 from gpumatch.costs.point_bounds import (
     DEGREES,
@@ -182,6 +183,47 @@ class PointCosts(ComputedCosts):
             raise ValueError(f"costs of metric {metric!r} overflow float64 for these coordinates")
         given = X, Y, row_offset, col_offset
         self.tensors = tuple(part if is_tensor(part) else None for part in given)
+
+    @staticmethod
+    def batch(
+        X: Any,
+        Y: Any,
+        metric: Metric | Function = "sqeuclidean",
+        *,
+        row_offset: Any = None,
+        col_offset: Any = None,
+    ) -> list[PointCosts]:
+        """The costs of many pairs of clouds, which `assign` takes as a batch.
+
+        All clouds are checked at once, so this takes less time than to make one after the other.
+
+        Parameters
+        ----------
+        X, Y : arrays of shape (B, n, d) and (B, m, d)
+            The points of B pairs of clouds. All else is as of `PointCosts`; a message of an error
+            counts the points through all clouds.
+        row_offset, col_offset : arrays of shape (B, n) and (B, m), optional
+
+        Examples
+        --------
+        >>> import numpy as np, gpumatch as gm
+        >>> X, Y = np.array([[[0.0], [5.0]], [[1.0], [2.0]]]), np.array([[[6.0], [1.0]]] * 2)
+        >>> gm.assign(gm.PointCosts.batch(X, Y)).row_to_col.tolist()
+        [[1, 0], [1, 0]]
+        """
+        return costs_of_clouds(PointCosts, X, Y, metric, row_offset, col_offset)
+
+    def part(self, rows: slice, cols: slice) -> PointCosts:
+        """The costs between ranges of rows and columns, with the bounds that all costs have."""
+        p = self._points
+        sums = (None, None) if p.row_offset is None else (p.row_offset[rows], p.col_offset[cols])
+        points = p._replace(
+            rows=p.rows[rows], cols=p.cols[cols], row_offset=sums[0], col_offset=sums[1]
+        )
+        costs = type(self).__new__(type(self))
+        rounding = self.rounding._replace(added=added_by_offsets(points))
+        costs._hold(self.metric, points, self.extent, rounding, self._numbers)
+        return costs
 
     @property
     def tensor(self) -> Any:

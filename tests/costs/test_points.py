@@ -422,3 +422,44 @@ def test_every_pair_of_sides_and_signs_keeps_the_rows():
         part = turned.restricted(*ends).dense()
         part = part.T if transposed else part
         assert ((-part if maximize else part) == costs.dense()[np.ix_(rows, cols)]).all()
+
+
+@pytest.mark.parametrize("has_offsets", [False, True], ids=["bare", "offsets"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_batch_of_clouds_is_that_of_each(metric, has_offsets):
+    rng = np.random.default_rng(6)
+    X, Y = rng.normal(size=(3, 5, 2)), rng.normal(size=(3, 7, 2)) * [[[1]], [[10]], [[100]]]
+    offsets = {}
+    if has_offsets:
+        offsets = {"row_offset": rng.normal(size=(3, 5)), "col_offset": rng.normal(size=(3, 7))}
+    batch = PointCosts.batch(X, Y, metric, **offsets)
+    for k, costs in enumerate(batch):
+        alone = PointCosts(X[k], Y[k], metric, **{name: part[k] for name, part in offsets.items()})
+        assert (costs.dense() == alone.dense()).all()
+        assert costs.low <= alone.low <= alone.high <= costs.high
+        assert all(bound >= own for bound, own in zip(costs.rounding, alone.rounding))
+        assert costs.rounding.added == pytest.approx(alone.rounding.added)
+    a = gm.assign(batch, backend="cpu")
+    assert a.row_to_col.shape == (3, 5)
+    gm.verify(batch, a)
+
+
+def test_what_is_no_batch_of_clouds_is_refused():
+    X, Y = np.zeros((3, 5, 2)), np.ones((3, 7, 2))
+    for given, message in (
+        ((X[0], Y), "X of a batch must have 3 dimensions; got 2"),
+        ((X, Y[:2]), "X and Y must have as many clouds; got 3 and 2"),
+        ((X, Y[:, :, :1]), "as many coordinates; got 2 and 1"),
+        ((np.where(X == 0, np.nan, 0.0), Y), "X holds NaN, first at row 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PointCosts.batch(*given)
+    with pytest.raises(ValueError, match=r"row_offset must have the shape \(3, 5\); got \(3, 7\)"):
+        PointCosts.batch(X, Y, row_offset=np.zeros((3, 7)))
+    assert PointCosts.batch(X[:0], Y[:0]) == []
+
+
+def test_each_problem_of_a_batch_may_be_called():
+    X, Y = np.arange(12.0).reshape(2, 3, 2), np.ones((2, 4, 2))
+    batch = PointCosts.batch(X, Y, lambda x, y: float(abs(x - y).max()))
+    assert (batch[1].dense() == PointCosts(X[1], Y[1], "chebyshev").dense()).all()

@@ -131,9 +131,8 @@ def test_a_device_makes_some_matrices_at_a_time(wish, at_once, monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.emulated
 def test_clouds_of_one_size_are_one_launch(monkeypatch):
-    pytest.importorskip("cupy")
-    clouds = np.random.default_rng(5).random((7, 2, 12, 3))
-    given = [PointCosts(*pair).to_device() for pair in clouds]
+    cp = pytest.importorskip("cupy")
+    given = PointCosts.batch(*map(cp.asarray, np.random.default_rng(5).random((2, 7, 12, 3))))
     launches, launch = [], device_batches.load
 
     def counted(name):
