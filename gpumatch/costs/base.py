@@ -190,6 +190,11 @@ class Costs(ABC):
         return None
 
     @property
+    def device_function(self) -> Any:
+        """The caller's function that kernels of a GPU call for these costs; None without one."""
+        return None
+
+    @property
     def is_computed(self) -> bool:
         """Whether there is no matrix, so that each call of `tile` computes the costs."""
         return False

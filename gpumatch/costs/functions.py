@@ -1,9 +1,10 @@
-"""Costs that a function of the caller computes, a block at a time."""
+"""Costs that a function of the caller computes, a block at a time, or in kernels of a GPU."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from gpumatch.contracts import Tile
 from gpumatch.costs.base import Extent, check_extent, extent_of, sum_dtype, tile_size
 from gpumatch.costs.computed import ComputedCosts
+from gpumatch.dispatch.by_device import device_function
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import array_module, array_of, as_array
 
@@ -18,11 +20,11 @@ __all__ = ["FunctionCosts"]
 
 
 class FunctionCosts(ComputedCosts):
-    """Costs that ``tile(rows, cols)`` computes: of no matrix more than a block is ever held.
+    """Costs that a function computes: of no matrix more than a block is ever held.
 
     Parameters
     ----------
-    tile : callable
+    tile : callable, optional
         It is called with two slices, and returns the costs of their rows and columns as an array of
         that shape, NumPy, CuPy or torch. It must be pure: each block and each call must give a pair
         the same cost. It is called from one thread at a time.
@@ -30,9 +32,21 @@ class FunctionCosts(ComputedCosts):
     shape : (int, int)
         Numbers of rows and columns.
     dtype : dtype
-        The type of the costs: integer or floating. Blocks are converted to it.
+        The type of the costs: integer or floating. What the function returns is converted to it.
+    source : str, optional
+        In place of `tile`, CUDA C++ that defines a device function ``cost`` of a row and a column::
+
+            __device__ double cost(long long i, long long j, const float* x, const float* y) {
+              return fabs(x[i] - y[j]);
+            }
+
+        It is compiled into the kernels that search, which keep no block. It must be pure. No
+        operation is fused unless it calls ``fma``, so a pair has the same cost everywhere.
+    arrays : sequence of arrays
+        What ``cost`` gets after ``i`` and ``j``: a pointer to each, of its type. CuPy, or torch on
+        the device; arrays of the host are copied there. They must not change afterwards.
     low, high : int or float, optional
-        No cost is less or greater. Without both, all costs are computed once to find them. Blocks
+        No cost is less or greater. Without both, all costs are computed once to find them. Costs
         are held against them when they are computed.
 
     Attributes
@@ -43,10 +57,13 @@ class FunctionCosts(ComputedCosts):
     Raises
     ------
     TypeError
-        If `tile` is not callable, or the dtype not one of real numbers.
+        If `tile` is not callable, if both or none of `tile` and `source` are given, or if the dtype
+        is not one of real numbers.
     ValueError
         If a block has another shape than its slices, or holds NaN or costs beyond `low` and
-        `high`; or if numbers are so large that sums of them overflow.
+        `high`; if `source` does not compile; or if numbers are so large that sums of them overflow.
+    RuntimeError
+        If there is no GPU for `source`.
 
     Examples
     --------
@@ -61,15 +78,25 @@ class FunctionCosts(ComputedCosts):
 
     def __init__(
         self,
-        tile: Callable[[slice, slice], Any],
-        shape: tuple[int, int],
-        dtype: Any,
+        tile: Callable[[slice, slice], Any] | None = None,
+        shape: tuple[int, int] | None = None,
+        dtype: Any = None,
         *,
+        source: str | None = None,
+        arrays: Sequence[Any] = (),
         low: float | None = None,
         high: float | None = None,
     ) -> None:
-        if not callable(tile):
+        if (tile is None) == (source is None):
+            raise TypeError("costs of a function need either tile or source")
+        if tile is not None and not callable(tile):
             raise TypeError(f"tile must be callable; got {type(tile).__name__}")
+        if not isinstance(source, (str, type(None))):
+            raise TypeError(f"source must be CUDA C++ as a str; got {type(source).__name__}")
+        if tile is not None and len(arrays):
+            raise TypeError("arrays are for a source")
+        if shape is None or dtype is None:
+            raise TypeError("costs of a function need a shape and a dtype")
         try:
             nrows, ncols = (int(length) for length in shape)
         except (TypeError, ValueError):
@@ -79,11 +106,17 @@ class FunctionCosts(ComputedCosts):
         number = np.dtype(dtype)
         if number.kind not in "biuf" or number.itemsize > 8:
             raise TypeError(f"dtype must be of real numbers of up to 64 bits; got {number}")
-        self._function, self._shape, self._dtype = tile, (nrows, ncols), number
+        self._device: Any = None
+        if source is not None:
+            parts = [source_of(part) if is_tensor(part) else part for part in arrays]
+            self._device = device_function(source, number, parts)
+            tile = self._device.block
+        self._function: Any = tile
+        self._shape, self._dtype = (nrows, ncols), number
         self._is_transposed, self._sign, self._is_float = False, 1, False
         self._range: tuple[Any, Any] | None = None
         first = self._asked(slice(0, min(1, nrows)), slice(0, min(1, ncols)))
-        self._xp = array_module(first)
+        self._xp = self._home = array_module(first)
         extent = self._given_extent(low, high)
         if extent is None:
             extent = self._found_extent()
@@ -104,13 +137,29 @@ class FunctionCosts(ComputedCosts):
     def xp(self) -> Any:
         return self._xp
 
+    @property
+    def device_function(self) -> Any:
+        """The source's function, to be called for the rows and columns of these costs."""
+        if self._device is None or not self.on_device or self._is_float:
+            return None
+        low, high = (self.low, self.high) if self._sign > 0 else (-self.high, -self.low)
+        return dataclasses.replace(
+            self._device,
+            is_turned=self._is_transposed,
+            is_negated=self._sign < 0,
+            low=low,
+            high=high,
+        )
+
     def tile(self, rows: slice) -> Tile:
         xp, ncols = self.xp, self.shape[1]
         own, cols = xp.arange(rows.start, rows.stop)[:, None], xp.arange(ncols)[None, :]
         return own, cols, self._block(rows, slice(0, ncols))
 
     def at(self, rows: Any, cols: Any) -> Any:
-        """The costs of pairs, from the same blocks that `tiles` has."""
+        """The costs of pairs, from the same blocks that `tiles` has, or by the source."""
+        if self._device is not None:
+            return self._at_on_device(rows, cols)
         rows, cols = (array_of(np, part).astype(np.int64) for part in (rows, cols))
         shape = np.broadcast_shapes(rows.shape, cols.shape)
         rows, cols = (np.broadcast_to(part, shape).ravel() for part in (rows, cols))
@@ -127,6 +176,28 @@ class FunctionCosts(ComputedCosts):
                 array_of(self.xp, own), array_of(self.xp, other)
             ]
         return found.reshape(shape)
+
+    def _at_on_device(self, rows: Any, cols: Any) -> Any:
+        home = self._home
+        rows, cols = (array_of(home, part).astype(np.int64) for part in (rows, cols))
+        shape = np.broadcast_shapes(rows.shape, cols.shape)
+        pairs = [home.broadcast_to(part, shape).ravel() for part in (rows, cols)]
+        values = self._device.at(*(pairs[::-1] if self._is_transposed else pairs))
+        return array_of(self.xp, self._signed(values)).reshape(shape)
+
+    def restricted(self, rows: Any, cols: Any) -> Any:
+        if self._device is None:
+            return super().restricted(rows, cols)
+        costs, device = self._copy(self.extent), self._device
+        some = [array_of(self._home, part).astype(np.int64) for part in (rows, cols)]
+        if self._is_transposed:
+            some.reverse()
+        known = device.rows, device.cols
+        ids = [part if own is None else own[part] for own, part in zip(known, some)]
+        costs._device = dataclasses.replace(device, rows=ids[0], cols=ids[1])
+        costs._function = costs._device.block
+        costs._shape = int(ids[0].size), int(ids[1].size)
+        return costs
 
     def transpose(self) -> FunctionCosts:
         return self._turned(False, True)
@@ -172,8 +243,11 @@ class FunctionCosts(ComputedCosts):
         if self._range is not None and values.size:
             low, high = self._range
             self._check(values, low, high)
-        number = sum_dtype(self._dtype)
-        values = array_of(self.xp, values).astype(number, copy=False)
+        return self._signed(array_of(self.xp, values))
+
+    def _signed(self, values: Any) -> Any:
+        """What the function has returned as int64 or float64, with the sign of these costs."""
+        values = values.astype(sum_dtype(self._dtype), copy=False)
         if self._is_float:
             values = values.astype(np.float64)
         return -values if self._sign < 0 else values

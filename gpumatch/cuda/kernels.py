@@ -47,6 +47,8 @@ class Source:
     cooperative : bool
         Whether all blocks are resident at once, which a grid barrier needs. CuPy has one flag a
         module, so kernels with larger grids are in another source.
+    options : tuple of str
+        What the compiler is told besides `COMPILE_OPTIONS`.
     """
 
     file: str
@@ -54,6 +56,7 @@ class Source:
     types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     structs: tuple[str, ...] = ()
     cooperative: bool = False
+    options: tuple[str, ...] = ()
 
     def instances(self) -> Iterator[dict[str, str]]:
         """C++ names of the arguments, in every combination."""
@@ -96,7 +99,7 @@ class Kernels:
         self._arguments = arguments
         self._module = cupy.RawModule(
             code=source.text(),
-            options=COMPILE_OPTIONS,
+            options=COMPILE_OPTIONS + source.options,
             name_expressions=source.names(arguments),
             enable_cooperative_groups=source.cooperative,
         )

@@ -7,6 +7,7 @@ first needed.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,15 @@ def pairs_within(points: Points, bound: Any, most: int) -> Any:
     """Rows, columns and costs of pairs up to the bounds of their rows."""
     near = _near_on_host() if isinstance(points.rows, np.ndarray) else _near_on_device()
     return near.pairs_within(points, bound, most)
+
+
+def device_function(source: str, dtype: Any, arrays: Sequence[Any]) -> Any:
+    """A function in CUDA C++, for kernels of the current GPU, and the arrays that it reads."""
+    try:
+        from gpumatch.cuda.assignment.points.device_functions import DeviceFunction
+    except ImportError as exc:
+        raise RuntimeError(f"source needs a GPU and CuPy: {exc}") from exc
+    return DeviceFunction.of(source, dtype, arrays)
 
 
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:

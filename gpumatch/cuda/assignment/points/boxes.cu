@@ -26,6 +26,7 @@
 //   values                     its cost less its price, rounded down; infinity if there is none
 #include "grid.cuh"
 #include "assignment/points/metrics.cuh"
+#include "assignment/points/nearest.cuh"
 #include "numbers.cuh"
 
 constexpr int kBlock = 256;
@@ -200,38 +201,19 @@ __global__ void __launch_bounds__(kBlock)
   for (int number = thread_index() / static_cast<int>(kWarp); number < r.nrows; number += step) {
     Query q;
     q.load(b, r, number);
-    // The list so far, a lane for each place of it.
-    double value = far<double>(), most = bound[number];
-    int its = -1;
+    Nearest<double> nearest = {far<double>(), bound[number], -1};
     Walk walk = walk_from_top(b, q, shared[threadIdx.x / kWarp]);
     while (true) {
-      const double limit = q.shown_limit(b, most);
+      const double limit = q.shown_limit(b, nearest.most);
       const int leaf = walk.next_leaf(b, q, limit);
       if (leaf < 0) break;
       const int place = leaf * static_cast<int>(kWarp) + lane;
       const double here = place < b.ncols ? q.value_of(b, place, limit) : far<double>();
-      unsigned better = __ballot_sync(kWholeWarp, here < most);
-      while (better != 0) {
-        const int other = __ffs(better) - 1;
-        better &= better - 1;
-        const double new_value = __shfl_sync(kWholeWarp, here, other);
-        if (!(new_value < most)) continue;
-        const int at = __popc(__ballot_sync(kWholeWarp, value <= new_value));
-        const double before = __shfl_sync(kWholeWarp, value, (lane + 31) % 32);
-        const int its_before = __shfl_sync(kWholeWarp, its, (lane + 31) % 32);
-        if (lane > at) {
-          value = before;
-          its = its_before;
-        } else if (lane == at) {
-          value = new_value;
-          its = leaf * static_cast<int>(kWarp) + other;
-        }
-        most = fmin(most, __shfl_sync(kWholeWarp, value, count - 1));
-      }
+      nearest.add(here, leaf * static_cast<int>(kWarp), count);
     }
     if (lane < count) {
-      found[static_cast<long long>(number) * count + lane] = its;
-      values[static_cast<long long>(number) * count + lane] = value;
+      found[static_cast<long long>(number) * count + lane] = nearest.its;
+      values[static_cast<long long>(number) * count + lane] = nearest.value;
     }
     __syncwarp();
   }

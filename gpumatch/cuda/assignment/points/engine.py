@@ -17,7 +17,7 @@ import cupy as cp
 from gpumatch.contracts import AssignmentTask, Costs, Points
 from gpumatch.cuda.assignment.points import tuning as tunings
 from gpumatch.cuda.assignment.points.boxes import Boxes, order_of
-from gpumatch.cuda.assignment.points.products import Products, lines_of
+from gpumatch.cuda.assignment.points.products import lines_of
 from gpumatch.cuda.assignment.points.tiles import Tiles
 from gpumatch.cuda.assignment.points.tuning import Tuning
 from gpumatch.cuda.assignment.sparse import reduced, stages
@@ -90,6 +90,6 @@ class _Engine(PointsEngine):
 
     def settle(self) -> None:
         """Lower the duals of floats where a search has rounded to nearest."""
-        if isinstance(self.rows, Tiles) and not isinstance(self.rows, Products):
+        if isinstance(self.rows, Tiles) and not self.rows.is_exact:
             own = self.own
             cp.minimum(own.row_dual, self.rows.least_of_rows(), out=own.row_dual)

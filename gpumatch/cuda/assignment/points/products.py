@@ -22,6 +22,7 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
+from gpumatch.cuda.assignment.points.device_functions import FunctionLines
 from gpumatch.cuda.assignment.points.distances import distances_at, distances_of_rows, offsets_of
 from gpumatch.cuda.assignment.points.tiles import Tiles, nearest_of, ranks
 from gpumatch.cuda.kernels import Source, blocks_for, kernels_for
@@ -53,7 +54,9 @@ UNIT = 2.0**-53
 
 def lines_of(costs: Costs) -> Tiles:
     """The search in all lines, by products if the costs are distances that these tell."""
-    points = costs.points
+    points, function = costs.points, costs.device_function
+    if function is not None:
+        return FunctionLines(costs, function)
     if points is not None and points.metric in ("sqeuclidean", "euclidean"):
         return Products(costs, points)
     return Tiles(costs)
@@ -66,6 +69,8 @@ class Products(Tiles):
     (-2 s h y, s h, s h |y|^2 + offset - price) is the cost less the price and less the row's
     offset. For Euclidean distances, s h is 1 and offset and price are put in after the root.
     """
+
+    is_exact = True
 
     def __init__(self, costs: Costs, points: Points) -> None:
         super().__init__(costs)

@@ -17,7 +17,15 @@ __all__ = ["Tiles", "nearest_of", "ranks"]
 
 
 class Tiles:
-    """All pairs of costs, computed in tiles of rows."""
+    """All pairs of costs, computed in tiles of rows.
+
+    Attributes
+    ----------
+    is_exact : bool
+        True if no pair below a bound is missed by rounding.
+    """
+
+    is_exact = False
 
     def __init__(self, costs: Costs) -> None:
         self.costs = costs
