@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
-from gpumatch.cpu.assignment.points.distances import offsets_of
+from gpumatch.cpu.assignment.points.distances import fill_distances, offsets_of
 from gpumatch.cpu.assignment.points.least import insert
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
@@ -39,6 +39,8 @@ OFTEN = 1 / 16
 """The share of the lines that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**22
 """Products that are made at a time."""
+WHOLE = 2**18
+"""Pairs of lines that are computed whole at a time, by each thread: 2 MiB."""
 LEAST_SQUARE, LARGEST_SQUARE = 1e-30, 1e30
 """Squares between which products of float32 neither overflow nor lose digits that matter."""
 UNIT = 2.0**-53
@@ -316,17 +318,29 @@ class _Products(Lines):
             # No pair that was not kept is below the last number of the line.
             last = below[part, -1]
             is_full = (kept < ncols) & (last < bound[ids]) & (values[ids, -1] > last)
-            for row in ids[is_full].tolist():
-                line = self.costs.at(np.full(ncols, row), np.arange(ncols))
-                cols[row], values[row] = -1, np.inf
-                one = slice(row, row + 1)
-                choose(self._reduced(line[None]), bound[one], cols[one], values[one])
+            self._search_whole(ids[is_full], bound, cols, values)
             self.whole += int(np.count_nonzero(is_full))
 
         mine = self.rows if rows.size == self.rows.shape[0] else self.rows[rows]
         self._multiply(mine, self.cols, search, workers, beat)
         floor = below[:, -1].copy() if kept < ncols else np.full(rows.size, np.inf)
         return _Known(rows, near, below, floor, self.price.copy())
+
+    def _search_whole(
+        self, rows: np.ndarray, bound: np.ndarray, cols: np.ndarray, values: np.ndarray
+    ) -> None:
+        """Write what is found for some rows of which all costs are computed."""
+        p, step = self.points, max(1, WHOLE // self.costs.shape[1])
+        for begin in range(0, rows.size, step):
+            some = rows[begin : begin + step]
+            own = p._replace(
+                rows=p.rows[some], row_offset=None if p.row_offset is None else p.row_offset[some]
+            )
+            reduced = self._reduced(fill_distances(own, 0, some.size))
+            found = np.full((some.size, cols.shape[1]), -1, np.int32)
+            least = np.full(found.shape, np.inf)
+            choose(reduced, bound[some], found, least)
+            cols[some], values[some] = found, least
 
     def _answered(
         self,

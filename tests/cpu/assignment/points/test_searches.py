@@ -100,6 +100,27 @@ def test_many_ties_are_all_seen(metric, monkeypatch):
     assert cols.tolist() == [[50, -1]] * 9
 
 
+@pytest.mark.parametrize("at_once", [1, 90, 2**18])
+def test_lines_of_many_ties_are_computed_together(at_once, monkeypatch):
+    """Not pair by pair: with points on a line, that took most of the time of `assign`."""
+    monkeypatch.setattr(lines_module, "WHOLE", at_once)
+    X, Y = np.zeros((20, 7)), np.zeros((80, 7))
+    X[:, 0], Y[:, 0] = np.arange(20), np.arange(80) % 3
+    costs = PointCosts(X, Y, "euclidean")
+    search, made, fill = lines_of(costs), [], lines_module.fill_distances
+    monkeypatch.setattr(PointCosts, "at", None)
+    monkeypatch.setattr(search, "_write", lambda *_: None)
+    monkeypatch.setattr(
+        lines_module, "fill_distances",
+        lambda points, first, last: made.append(last - first) or fill(points, first, last),
+    )  # fmt: skip
+    with Workers(1, 2**30) as workers:
+        _, values = search.least(None, 2, np.full(20, np.inf), workers, lambda: None)
+    np.testing.assert_array_equal(values, np.sort(costs.dense(), axis=1)[:, :2])
+    assert sum(made) == 20
+    assert max(made) == max(1, min(20, at_once // 80))
+
+
 def test_products_that_tell_too_little_become_finer():
     rng = np.random.default_rng(8)
     X = 1e4 + rng.normal(size=(40, 8)) * 1e-3
