@@ -13,7 +13,7 @@ import numpy as np
 from gpumatch.contracts import Rounding
 from gpumatch.costs.base import Costs
 from gpumatch.costs.points import PointCosts
-from gpumatch.dispatch.by_device import require_device_memory
+from gpumatch.dispatch.by_device import fill_clouds, require_device_memory
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import as_array, for_kernels
 
@@ -253,14 +253,12 @@ class CostBatch(Sequence[Any]):
         entries = [math.prod(part.shape) for part in parts]
         require_device_memory(sum(entries) * _FLOAT64.itemsize, "a part of the batch's matrices")
         room = cupy.empty(sum(entries))
-        matrices, begin = [], 0
-        for part, count in zip(parts, entries):
-            matrices.append(room[begin : begin + count].reshape(part.shape))
-            part.fill(matrices[-1])
-            begin += count
-        if len({part.shape for part in parts}) == 1:
-            return room.reshape(len(parts), *parts[0].shape)
-        return matrices
+        fill_clouds([part.points for part in parts], room)
+        shapes = [part.shape for part in parts]
+        if len(set(shapes)) == 1:
+            return room.reshape(len(parts), *shapes[0])
+        ends = itertools.accumulate(entries)
+        return [room[end - n : end].reshape(part) for n, end, part in zip(entries, ends, shapes)]
 
     def places(self) -> tuple[np.ndarray, int] | None:
         """Where each problem is if all costs are in one array, and the length of that.

@@ -63,6 +63,11 @@ def pairs_within(points: Points, bound: Any, most: int) -> Any:
     return near.pairs_within(points, bound, most)
 
 
+def fill_clouds(clouds: Sequence[Points], values: Any) -> None:
+    """Write the matrices of many clouds on a device, one after the other."""
+    _distances_on_device().fill_clouds(clouds, values)
+
+
 def device_function(source: str, dtype: Any, arrays: Sequence[Any]) -> Any:
     """A function in CUDA C++, for kernels of the current GPU, and the arrays that it reads."""
     try:

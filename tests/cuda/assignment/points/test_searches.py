@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpumatch.costs import PointCosts
 from gpumatch.numeric.fair_duals import differences_below
 from tests.clouds import METRICS, costs_to_search
 from tests.pairwise import parametrize_pairwise
@@ -12,7 +13,7 @@ from tests.pairwise import parametrize_pairwise
 pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.assignment.points import products  # noqa: E402  it imports cupy
+from gpumatch.cuda.assignment.points import distances, products  # noqa: E402  they import cupy
 from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
 from gpumatch.cuda.assignment.points.products import Products, lines_of  # noqa: E402
 from gpumatch.cuda.assignment.points.tiles import Tiles  # noqa: E402
@@ -142,3 +143,21 @@ def test_lists_are_renewed_where_prices_have_changed(metric, sign, monkeypatch):
     assert looked[0] == 30
     assert looked[1] < 30
     assert looked[2] > 0
+
+
+def test_matrices_of_many_clouds_are_one_launch():
+    """Of unlike sizes and metrics, some of them empty: each as it is by itself."""
+    rng, problems = np.random.default_rng(8), []
+    shapes = [(5, 7), (0, 3), (70, 9), (3, 0), (1, 1), (17, 130), (0, 0)]
+    for k, (n, m) in enumerate(shapes):
+        d = 1 + k % 3
+        X, Y = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+        offsets = {"row_offset": rng.normal(size=n)} if k % 2 else {}
+        costs = PointCosts(X, Y, METRICS[k % len(METRICS)], **offsets)
+        problems.append(costs.problem(k % 3 == 0, False))
+    values = cp.full(sum(n * m for n, m in shapes) + 3, np.nan)
+    distances.fill_clouds([costs.to_device().points for costs in problems], values)
+    expected = np.concatenate([costs.dense().ravel() for costs in problems])
+    assert (values.get()[:-3] == expected).all()
+    assert np.isnan(values.get()[-3:]).all()
+    distances.fill_clouds([], values)
