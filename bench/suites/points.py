@@ -11,7 +11,9 @@ is what their transport costs more than the proven optimum, in shares of that.
     pot                `ot.dist` and `ot.emd`, a network simplex
     pot lazy           `ot.solve_sample(..., lazy=True)`, its entropy EPSILON times the mean cost,
                        and at most ITERATIONS iterations
-    flash-sinkhorn     `flash_sinkhorn.SamplesLoss` on a GPU, with the same entropy
+    flash-sinkhorn     `flash_sinkhorn.SamplesLoss` on a GPU, with the same entropy: both sides at
+                       once, and the entropy falls to it
+    alternating        the same, ITERATIONS of one side after the other, with one entropy
 
 A gate is a `cost_limit`. SciPy and POT have none: they get the limit in place of larger costs, and
 lose the pairs above it.
@@ -19,6 +21,7 @@ lose the pairs above it.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -49,8 +52,10 @@ from graphs.clouds import clouds
 THREADS = 2
 THRESHOLD = 0.0  # every problem counts
 OURS, MATRIX, ON_CPU = "gpumatch", "matrix", "gpumatch on the CPU"
-SCIPY, POT, LAZY, FLASH = "scipy", "pot", "pot lazy", "flash-sinkhorn"
-PEERS = (SCIPY, POT, LAZY, FLASH)
+SCIPY, POT, LAZY = "scipy", "pot", "pot lazy"
+FLASH, ALTERNATING = "flash-sinkhorn", "alternating"
+SINKHORN = (FLASH, ALTERNATING)
+PEERS = (SCIPY, POT, LAZY, *SINKHORN)
 EVERY = (OURS, ON_CPU, MATRIX, *PEERS)
 FITS = {MATRIX: 10_000, SCIPY: 5000, POT: 5000, LAZY: 20_000}
 """Points up to which a code is asked: its matrix takes no more than 800 MB, or 200."""
@@ -72,9 +77,9 @@ class CloudInstance(CostInstance):
 
     def takes(self, contender: str) -> bool:
         n = self.source[1]
-        if self.limit is not None and contender in (POT, LAZY, FLASH):
+        if self.limit is not None and contender in (POT, LAZY, *SINKHORN):
             return False
-        if contender == FLASH and self.metric != "sqeuclidean":
+        if contender in SINKHORN and self.metric != "sqeuclidean":
             return False
         return super().takes(contender) and n <= FITS.get(contender, n)
 
@@ -200,14 +205,22 @@ def pot_lazy(X: np.ndarray, Y: np.ndarray, metric: str, limit: float | None) -> 
     return Sample(seconds, len(X), more={"reached": math.fsum(paid) * len(X)})
 
 
-def flash_sinkhorn(X: np.ndarray, Y: np.ndarray, metric: str, limit: float | None) -> Sample:
+def flash_sinkhorn(
+    X: np.ndarray, Y: np.ndarray, metric: str, limit: float | None, *, alternates: bool = False
+) -> Sample:
     """`flash_sinkhorn.SamplesLoss`, from tensors on the GPU; its value is that of its duals."""
     import torch
     from flash_sinkhorn import SamplesLoss
 
     ours, others = (torch.from_numpy(side).float().cuda() for side in (X, Y))
     mean = float(((ours - others.roll(1, 0)) ** 2).sum(1).mean())
-    loss = SamplesLoss(loss="sinkhorn", blur=math.sqrt(EPSILON * mean), debias=False)
+    steps: dict[str, Any] = {"blur": math.sqrt(EPSILON * mean)}
+    if alternates:
+        steps = {
+            "backend": "alternating", "use_epsilon_scaling": False,
+            "eps": EPSILON * mean, "n_iters": ITERATIONS,
+        }  # fmt: skip
+    loss = SamplesLoss(loss="sinkhorn", debias=False, **steps)
     torch.cuda.synchronize()
     begin = time.perf_counter()
     value = float(loss(ours, others))
@@ -215,8 +228,14 @@ def flash_sinkhorn(X: np.ndarray, Y: np.ndarray, metric: str, limit: float | Non
     return Sample(seconds, len(X), more={"reached": value * len(X)})
 
 
-CODES = {SCIPY: scipy, POT: pot, LAZY: pot_lazy, FLASH: flash_sinkhorn}
-_MODULES = {SCIPY: "scipy", POT: "ot", LAZY: "ot", FLASH: "flash_sinkhorn"}
+CODES: dict[str, Callable[..., Sample]] = {
+    SCIPY: scipy,
+    POT: pot,
+    LAZY: pot_lazy,
+    FLASH: flash_sinkhorn,
+    ALTERNATING: functools.partial(flash_sinkhorn, alternates=True),
+}
+_MODULES = {SCIPY: "scipy", POT: "ot", LAZY: "ot", **dict.fromkeys(SINKHORN, "flash_sinkhorn")}
 
 
 @dataclass(frozen=True)
@@ -245,7 +264,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
     """The library from points and from matrices, and the peers that are installed."""
     if device == "cuda":
         own = [FromPoints(OURS, "cuda", threads), FromPoints(ON_CPU, "cpu", threads)]
-        names = [FLASH]
+        names = [*SINKHORN]
     else:
         own = [FromPoints(OURS, "cpu", threads), FromMatrix(MATRIX, "cpu", threads)]
         names = [SCIPY, POT, LAZY]
@@ -291,7 +310,7 @@ def report(data: dict[str, Any], threshold: float) -> str:
     """Times problem by problem, true gaps, and the means of the ratios."""
     graphs = list(data["graphs"].values())
     every = [code for code in EVERY if any(code in graph["results"] for graph in graphs)]
-    exact = [code for code in every if code not in (POT, LAZY, FLASH)]
+    exact = [code for code in every if code not in (POT, LAZY, *SINKHORN)]
     others = [code for code in every if code not in exact]
     rows = [
         [
