@@ -205,7 +205,8 @@ def _led_everywhere(trial: Trial) -> Iterator[None]:
             )
         changes: list[tuple[Any, str, Any]] = []
         if trial.chance(0.5):
-            changes += [(checked_pairs, "MANY", -1), (boxes, "LEAF", trial.integer(1, 4))]
+            changes += [(checked_pairs, name, -1) for name in ("MANY", "MANY_ON_DEVICE")]
+            changes += [(boxes, "LEAF", trial.integer(1, 4))]
         if trial.chance(0.5):
             changes += [(points_module, "FEW", -1)]
         if trial.chance(0.5):
