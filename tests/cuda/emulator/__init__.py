@@ -314,6 +314,7 @@ def lead_drivers_here(
         "BLOCK": block,
         "_BLOCK": block,
         "count_matched": count_matched,
+        "rough_product": lambda rows, cols: rows @ cols.T,
         "set_unmatched": lambda mates: mates.fill(-1),
         "unmatched": lambda count: cp.full(count, -1, np.int32),
     }

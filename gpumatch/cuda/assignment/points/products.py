@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import cupy as cp
@@ -49,6 +50,8 @@ WHOLE = 2**27
 """Entries of whole rows that are computed at a time: 1 GiB."""
 LARGEST_SQUARE = 1e30
 """Squares up to which float32 holds all products."""
+TF32 = 3
+"""The mode of cuBLAS in which tensor cores multiply float32; 0 is the mode without."""
 UNIT = 2.0**-53
 
 
@@ -127,9 +130,13 @@ class Products(Tiles):
             self.slack += self.error
 
     def nearest(self, count: int, bound: Any) -> Any:
-        """Columns whose costs less prices are nearly the least below the bounds."""
+        """Columns whose costs less prices are nearly the least below the bounds.
+
+        They are candidates, so tensor cores tell enough of their distances.
+        """
         count = min(count, MOST, self.costs.shape[1])
-        return self._near(cp.arange(self.costs.shape[0]), count, bound)[0]
+        multiply = rough_product if self.number == np.float32 else _product
+        return self._near(cp.arange(self.costs.shape[0]), count, bound, multiply)[0]
 
     def least(self, count: int, bound: Any) -> tuple[Any, Any]:
         nrows, ncols = self.costs.shape
@@ -169,13 +176,15 @@ class Products(Tiles):
         self._before = self.price
         kept = self.near.shape[1]
         none = cp.full(stale.size, math.inf)
-        self.near[stale], last = self._near(stale, kept, none)
+        self.near[stale], last = self._near(stale, kept, none, _product)
         # No pair that is not listed is below the last number of the row, but for the error.
         self.beyond[stale] = math.inf if kept == ncols else last - self.slack
         if kept < ncols and self.offsets[0].size:
             self.beyond[stale] += self.points.sign * self.offsets[0][stale]
 
-    def _near(self, rows: Any, kept: int, bound: Any) -> tuple[Any, Any]:
+    def _near(
+        self, rows: Any, kept: int, bound: Any, multiply: Callable[[Any, Any], Any]
+    ) -> tuple[Any, Any]:
         """The columns of these rows with the least numbers, and the last of these numbers."""
         ncols = self.costs.shape[1]
         near = cp.full((rows.size, kept), -1, np.int32)
@@ -187,7 +196,7 @@ class Products(Tiles):
         step = max(1, PRODUCTS // max(ncols, 1))
         for begin in range(0, rows.size if kept else 0, step):
             tile = slice(begin, begin + step)
-            products = self._rows[rows[tile]] @ self._cols.T
+            products = multiply(self._rows[rows[tile]], self._cols)
             parts = max(1, min(WARPS // products.shape[0], ncols // LEAST))
             found = near[tile], low[tile]
             if parts == 1:
@@ -232,6 +241,29 @@ class Products(Tiles):
         if self.number == np.float32 and doubtful.size > OFTEN * nrows:
             self._take(np.float64)
             self.near = None
+
+
+def _product(rows: Any, cols: Any) -> Any:
+    return rows @ cols.T
+
+
+def rough_product(rows: Any, cols: Any) -> Any:
+    """The products of each of some lines of float32 with each of others, by tensor cores.
+
+    Their factors are rounded to 11 bits, and sums are those of float32.
+    """
+    from cupy import cublas as routines
+    from cupy.cuda import device
+    from cupy_backends.cuda.libs import cublas
+
+    handle = device.get_cublas_handle()
+    products = cp.empty((rows.shape[0], cols.shape[0]), rows.dtype)
+    cublas.setMathMode(handle, TF32)
+    try:
+        routines.gemm("N", "T", rows, cols, out=products)
+    finally:
+        cublas.setMathMode(handle, 0)
+    return products
 
 
 def _largest(values: Any) -> float:

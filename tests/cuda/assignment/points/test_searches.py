@@ -161,3 +161,16 @@ def test_matrices_of_many_clouds_are_one_launch():
     assert (values.get()[:-3] == expected).all()
     assert np.isnan(values.get()[-3:]).all()
     distances.fill_clouds([], values)
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (5, 1100)], ids=str)
+def test_tensor_cores_find_nearly_the_nearest(shape):
+    costs, matrix = costs_of("normal", "sqeuclidean", shape, 16)
+    found = lines_of(costs).nearest(8, cp.full(shape[0], np.inf)).get()
+    assert (np.sort(found, axis=1)[:, 1:] != np.sort(found, axis=1)[:, :-1]).all()
+    last = np.sort(matrix, axis=1)[:, 7]
+    assert (np.take_along_axis(matrix, found, 1).max(axis=1) <= last * 1.01).all()
+    rows, cols = (rng.random((n, 16)).astype(np.float32) for rng, n in
+                  zip(map(np.random.default_rng, (1, 2)), shape))  # fmt: skip
+    product = products.rough_product(cp.asarray(rows), cp.asarray(cols)).get()
+    np.testing.assert_allclose(product, rows @ cols.T, rtol=2e-3)
