@@ -271,7 +271,13 @@ def _largest(values: Any) -> float:
 
 
 def _with_squares(points: Any) -> tuple[Any, Any]:
-    """The points with two coordinates 1 more, and the squares of their lengths."""
-    lines = cp.ones((points.shape[0], points.shape[1] + 2))
-    lines[:, :-2] = points
+    """The points with two coordinates 1 more, and the squares of their lengths.
+
+    Coordinates 0 follow, so that their number is a multiple of 4: tensor cores want lines that
+    begin at multiples of 16 bytes.
+    """
+    count, width = points.shape
+    lines = cp.zeros((count, -(-(width + 2) // 4) * 4))
+    lines[:, :width] = points
+    lines[:, width : width + 2] = 1
     return lines, cp.einsum("ij,ij->i", points, points)
