@@ -108,7 +108,7 @@ class Products(Tiles):
         self.set_prices(self.price)
 
     def set_prices(self, price: Any) -> None:
-        self.price = price
+        self.price = price.copy()  # the caller's may change, and it is held against later ones
         width, added = self.points.rows.shape[1], -price
         if self.offsets[1].size:
             added = added + self.points.sign * self.offsets[1]

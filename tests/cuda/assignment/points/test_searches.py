@@ -174,3 +174,20 @@ def test_tensor_cores_find_nearly_the_nearest(shape):
                   zip(map(np.random.default_rng, (1, 2)), shape))  # fmt: skip
     product = products.rough_product(cp.asarray(rows), cp.asarray(cols)).get()
     np.testing.assert_allclose(product, rows @ cols.T, rtol=2e-3)
+
+
+@pytest.mark.parametrize("search", ["boxes", "products", "tiles"])
+def test_prices_that_change_where_they_are_count(search):
+    """The engine's prices are the duals of its solution, which each core changes in place."""
+    shape = (6, 300)
+    metric = "cityblock" if search == "tiles" else "sqeuclidean"
+    costs, matrix = costs_of("normal", metric, shape, 3 if search == "boxes" else 16)
+    found = Boxes(costs.points) if search == "boxes" else lines_of(costs)
+    price, rng = cp.asarray(np.zeros(300)), np.random.default_rng(2)
+    for _ in range(3):
+        price[:] = price + cp.asarray(rng.random(300) * matrix.max())
+        found.set_prices(price)
+        reduced = differences_below(matrix, price.get())
+        bound = cp.asarray(np.sort(reduced, axis=1)[:, 4])
+        _, values = found.least(3, bound)
+        np.testing.assert_allclose(values.get(), np.sort(reduced, axis=1)[:, :3], rtol=1e-12)
