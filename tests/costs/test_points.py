@@ -463,3 +463,16 @@ def test_each_problem_of_a_batch_may_be_called():
     X, Y = np.arange(12.0).reshape(2, 3, 2), np.ones((2, 4, 2))
     batch = PointCosts.batch(X, Y, lambda x, y: float(abs(x - y).max()))
     assert (batch[1].dense() == PointCosts(X[1], Y[1], "chebyshev").dense()).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_many_dimensions_are_proven_on_a_device(metric):
+    """So many points that several pricings follow, which look at few lines again."""
+    rng = np.random.default_rng(7)
+    X, Y = rng.normal(size=(2, 6000, 64))
+    costs = PointCosts(X, Y, metric)
+    a = gm.assign(costs, backend="cuda")
+    assert a.proven
+    assert len([line for line in a.stats["trace"] if line.get("step") == "pricing"]) > 1
+    gm.verify(costs.to_device(), a)
