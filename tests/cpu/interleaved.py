@@ -39,6 +39,17 @@ def interleave(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType, seed: int 
     return turns
 
 
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each thread run when the one before has returned, as if there were one processor."""
+
+    def run(self: workers.Workers, kernel: Callable[[int], bool], tasks: int) -> bool:
+        done = [kernel(worker) for worker in range(min(self.threads, tasks))]
+        return all(done)
+
+    monkeypatch.setattr(workers, "_EDGES_EACH", 1)
+    monkeypatch.setattr(workers.Workers, "run", run)
+
+
 def _nothing(*_):
     pass
 

@@ -3,10 +3,13 @@
 The last unmatched rows are far from the unmatched columns: each of their searches reads a good part
 of the matrix. Where it grows like an area, half the radius from both ends is half of the work, and
 all unmatched rows share one search. So all unmatched rows grow one forest, by Dijkstra's algorithm
-in reduced costs, and all unmatched columns grow another one in the transposed matrix, each by
-a thread if there are two. They go on until no path from an unmatched row to an unmatched column can
-be shorter than the shortest known path, whose halves meet in an entry. This path is augmented, and
-the next search begins.
+in reduced costs, and all unmatched columns grow another one in the transposed matrix. They go on
+until no path from an unmatched row to an unmatched column can be shorter than the shortest known
+path, whose halves meet in an entry. This path is augmented, and the next search begins.
+
+The forests grow in turns of `TURN` entries. Each of two threads takes the turns of one forest, and
+those of the other forest if that one is behind and the other thread does not grow it. So both
+forests read about as much, even if one of the threads waits for a processor.
 
 Names are those of `sparse.search`, and ``own_dual`` and ``other_dual`` those of `bidding`: a forest
 of rows has rows of its own, and columns are the other side; for a forest of columns it is the other
@@ -22,6 +25,7 @@ way round. Both ends have duals here. A matched pair costs what its two duals ad
                  tree, reached, spot, as one argument
     front        how far each forest has grown, two numbers
     best         the length of the shortest known path
+    turns        of each forest: TAKEN while a thread grows it, ENDED, and its TURNS so far
     meeting      the row and the column where its halves meet, and a lock for it and ``best``
 
 A vertex is marked before its entries are read. So of two vertices that join at once, at least one
@@ -62,7 +66,7 @@ from gpumatch.cpu.assignment.search.state import (
     WAITING,
 )
 from gpumatch.cpu.heap import drop_top, push
-from gpumatch.cpu.numba_tools.atomics import cas, load, store
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
@@ -74,10 +78,13 @@ __all__ = ["TwoSidedPaths"]
 Roots: TypeAlias = tuple[np.ndarray, np.ndarray]
 """The unmatched rows, and the unmatched columns."""
 
-ALONE, AT_ONCE = 2**12, 2**21
-"""Entries that a forest reads before it is the turn of the other forest, or of Python."""
+TURN, AT_ONCE = 2**12, 2**9
+"""Entries of a turn of a forest, and turns of a thread before it is the turn of Python."""
+LEAD = 4
+"""Turns by which one of two threads may lead before it grows the forest of the other."""
 
 ROW, COL, LOCK = range(3)  # of a meeting
+TAKEN, ENDED, TURNS = range(0, 6, 2)  # of turns: those of the rows' forest; the columns' come after
 
 
 class Forest(NamedTuple):
@@ -116,6 +123,9 @@ class Forest(NamedTuple):
             own_dual, other_dual, mate_of_other, dist, pred, since, joined,
             near, keys, heap, tree, reached, spot,
         )  # fmt: skip
+
+
+SINCE, JOINED = map(Forest._fields.index, ("since", "joined"))
 
 
 @kernel
@@ -217,6 +227,42 @@ def _grow(entries, roots, forest, front, best, meeting, there, me, far, budget):
     spot[WAITING], spot[REACHED] = waiting, count
     spot[SCANS] += work
     return is_done
+
+
+@kernel
+def _grow_in_turns(
+    entries, roots, forests, front, best, meeting, turns, me, lead, far, budget, most
+):  # fmt: skip
+    """Take up to ``most`` turns of ``budget`` entries, as long as there is a forest to grow.
+
+    They are turns of the forest ``me``, unless it is more than ``lead`` turns ahead of the other.
+    """
+    for _ in range(most):
+        is_ahead = load(turns, TURNS + me) - load(turns, TURNS + 1 - me) > lead
+        side = 1 - me if is_ahead else me
+        if not _take(turns, side):
+            side = 1 - side
+            if not _take(turns, side):
+                return
+        there = forests[1 - side][JOINED], forests[1 - side][SINCE]
+        has_ended = _grow(
+            entries[side], roots[side], forests[side], front, best, meeting, there,
+            side, far, budget,
+        )  # fmt: skip
+        fetch_add(turns, TURNS + side, 1)
+        store(turns, ENDED + side, 1 if has_ended else 0)
+        store(turns, TAKEN + side, 0)
+
+
+@kernel
+def _take(turns, side):
+    """Take a forest that has not ended; False if it has, or another thread grows it."""
+    if load(turns, ENDED + side) != 0 or not cas(turns, TAKEN + side, 0, 1):
+        return False
+    if load(turns, ENDED + side) != 0:  # it has ended in the meantime
+        store(turns, TAKEN + side, 0)
+        return False
+    return True
 
 
 @kernel
@@ -354,25 +400,19 @@ class TwoSidedPaths:
 
     def _grow(self, roots: Roots, control: Control) -> bool:
         """Grow both forests, at once or in turns; True if a path is found. Raises Stopped."""
-        at_once = self.workers.threads > 1
-        budget = AT_ONCE if at_once else ALONE
-        left = [True, True]
+        turns = np.zeros(6, np.int64)
+        lead = LEAD if self.workers.threads > 1 else 0
 
-        def grow(side: int) -> bool:
-            there = self.forests[1 - side]
-            left[side] = left[side] and not _grow(
-                self.entries[side], roots[side],  # IN
-                self.arrays[side], self.front, self.best, self.meeting,  # OUT
-                (there.joined, there.since), side, self.far, budget,  # IN
+        def grow(worker: int) -> bool:
+            _grow_in_turns(
+                self.entries, roots,  # IN
+                self.arrays, self.front, self.best, self.meeting, turns,  # OUT
+                worker, lead, self.far, TURN, AT_ONCE,  # IN
             )  # fmt: skip
             return True
 
-        while any(left):
-            if at_once:
-                self.workers.run(grow, 2)
-            else:
-                grow(0)
-                grow(1)
+        while not turns[ENDED : ENDED + 2].all():
+            self.workers.run(grow, 2)
             if control.tick(self.mates[0].size - roots[0].size):
                 raise Stopped
         return bool(self.best[0] < self.far)

@@ -22,7 +22,7 @@ from gpumatch.cpu.numba_tools.workers import Workers
 from graphs.costs import mesh
 from tests.cpu.assignment.solved import Solved, Trace, least
 from tests.cpu.assignment.tuned import tune
-from tests.cpu.interleaved import interleave
+from tests.cpu.interleaved import interleave, one_by_one
 
 INTEGER, FLOAT = np.int64, np.float64
 
@@ -148,7 +148,8 @@ def test_any_order_of_turns_of_two_threads(monkeypatch):
 
 @pytest.mark.parametrize("budget", [1, 7])
 def test_searches_that_are_left_and_taken_up_again(budget, monkeypatch):
-    monkeypatch.setattr(two_sided_search, "ALONE", budget)
+    monkeypatch.setattr(two_sided_search, "TURN", budget)
+    monkeypatch.setattr(two_sided_search, "AT_ONCE", 2)
     for seed in range(60):
         drawn, trace = Drawn(seed), Trace()
         drawn.paths(Workers(1, 0)).serve(trace)
@@ -157,8 +158,33 @@ def test_searches_that_are_left_and_taken_up_again(budget, monkeypatch):
         assert trace.ticks == sorted(trace.ticks)
 
 
+def test_a_thread_without_a_processor_does_not_cost_readings(monkeypatch):
+    """The thread that runs grows both forests; alone, that of the rows would read all entries.
+
+    Row 200 and column 200 are unmatched, and their entry is dear. Others are tight, or cost 1.
+    """
+    monkeypatch.setattr(two_sided_search, "TURN", 16)
+    one_by_one(monkeypatch)
+    reads = []
+    for threads in (1, 2):
+        drawn, n = Drawn(0), 400
+        places = np.arange(n)
+        drawn.is_stored = abs(np.subtract.outer(places, places)) <= 1
+        drawn.costs = 1 - np.eye(n, dtype=INTEGER)
+        drawn.costs[200, 200] = 5
+        drawn.rows_price, drawn.cols_price = np.zeros((2, n), INTEGER)
+        drawn.row_to_col = np.where(places == 200, -1, places).astype(np.int32)
+        drawn.col_to_row = drawn.row_to_col.copy()
+        paths = drawn.paths(Workers(threads, 10**6))
+        paths.serve(Trace())
+        assert (drawn.row_to_col >= 0).all()
+        reads.append(paths.scans)
+    assert reads[1] <= reads[0] + (two_sided_search.LEAD + 1) * 32 < drawn.is_stored.sum() / 2
+
+
 def test_a_stop_leaves_prices_and_pairs_and_nothing_behind(monkeypatch):
-    monkeypatch.setattr(two_sided_search, "ALONE", 2)
+    monkeypatch.setattr(two_sided_search, "TURN", 2)
+    monkeypatch.setattr(two_sided_search, "AT_ONCE", 2)
     stops = 0
     for seed in range(60):
         drawn = Drawn(seed)
