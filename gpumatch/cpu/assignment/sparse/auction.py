@@ -273,7 +273,7 @@ class Auction:
         Returns DONE, SPENT if it is a price war, or LOW; and the rows that still wait. A row that
         has chosen to stay unmatched does not wait: prices of columns fall, so it will stay so.
         """
-        paths = self.paths
+        paths, began = self.paths, bidders.size
         unmatched, many, outcome = paths.start_with_unmatched_rows(), few, DONE
         self.before = None if self.epsilon.can_rise else paths.price.copy()
         if paths.all_match:
@@ -284,8 +284,9 @@ class Auction:
             elif self.is_after_war and self.epsilon.can_rise:
                 outcome = self._search_after_war(epsilon, few)
                 bidders = self.bidders.unmatched[0].astype(np.int32)
+                began = bidders.size
         if outcome == DONE:
-            bidders, outcome = self._let_rows_bid(bidders, epsilon, many)
+            bidders, outcome = self._let_rows_bid(bidders, epsilon, many, began)
         is_war = outcome == SPENT and self.epsilon.can_rise
         if paths.all_match and outcome != LOW and not is_war:
             outcome = self._serve_last(epsilon, few)
@@ -297,8 +298,13 @@ class Auction:
         paths.record("auction", unmatched, paths.matched, self.control)
         return outcome, bidders
 
-    def _let_rows_bid(self, bidders: np.ndarray, epsilon: Any, many: int) -> tuple[np.ndarray, int]:
+    def _let_rows_bid(
+        self, bidders: np.ndarray, epsilon: Any, many: int, began: int
+    ) -> tuple[np.ndarray, int]:
         """Let rows bid until so many wait, or columns had better bid, too, or it is a price war.
+
+        The phase began with `began` bidders. What they have read since then counts, so that a phase
+        is judged after as many readings as if this thread alone had transposed the entries.
 
         Returns the rows that wait, and DONE, SPENT or LOW.
         """
@@ -306,9 +312,10 @@ class Auction:
         start = int(self.paths.spot[SCANS]) if self.is_after_war else 0
         budget = self.bidders.budget // 2 if self.is_doubtful else self.bidders.budget
         early = tuning.early_tail * self.nrows if self.is_doubtful else 0
-        progress, outcome = [(0.0, bidders.size)], DONE
+        progress, outcome = [(0.0, began)], DONE
         while bidders.size > many and outcome == DONE:
-            bidders, outcome = self.bid(bidders, epsilon, many, budget)
+            read = int(self.paths.spot[SCANS]) - start if len(progress) == 1 else 0
+            bidders, outcome = self.bid(bidders, epsilon, many, max(budget - read, 0))
             reads = (int(self.paths.spot[SCANS]) - start) / self.nnz
             progress.append((reads, bidders.size))
             if outcome == DONE and not self._is_steady(progress):

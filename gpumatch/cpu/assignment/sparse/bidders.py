@@ -122,8 +122,8 @@ class Bidders:
         It may end before, after a budget or once the entries read are `most`. False if a price is
         below the floor.
         """
-        size = unmatched[0].size
-        threads = max(1, min(self.workers.threads, size // self.tuning.each))
+        size, each, enough = unmatched[0].size, self.tuning.each_in_turns, few
+        threads = max(1, min(self.workers.threads, size // each))
         rows, cols = (
             [Queue(share) for share in np.array_split(side, threads)] for side in unmatched
         )
@@ -131,7 +131,8 @@ class Bidders:
         if threads > 1:  # each side of each thread has its share, and few end before it
             rest = most + self.nnz - int(self.paths.spot[SCANS])
             budget = min(self.budget, rest // 2) // threads + 1
-        alternate = partial(self._alternate, rows, cols, left, epsilon, few, budget)
+            enough = max(few, threads * each // 2)
+        alternate = partial(self._alternate, rows, cols, left, epsilon, enough, budget)
         is_peaceful = self.workers.run(alternate, threads)
         self._count(*rows, *cols)
         return is_peaceful

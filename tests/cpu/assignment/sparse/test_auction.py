@@ -23,6 +23,7 @@ from tests.cpu.assignment.sparse.forced import (
     solve,
 )
 from tests.cpu.assignment.tuned import tune
+from tests.cpu.interleaved import one_by_one
 
 pytestmark = pytest.mark.usefixtures("path")
 
@@ -255,12 +256,8 @@ def test_rows_bid_while_another_thread_transposes(monkeypatch):
     assert optima[0] == optima[1]
 
 
-@EVERY_PATH
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
-def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
-    """Each has rows and columns of its own; the optimum is that of one thread."""
-    monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
-    tune(monkeypatch, sparse_tuning, each=1)
+def workers_that_alternate(monkeypatch):
+    """The workers that let rows and columns bid in turns: a set that fills."""
     workers, alternate = set(), Bidders._alternate
 
     def spy(self, *given):
@@ -268,6 +265,16 @@ def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
         return alternate(self, *given)
 
     monkeypatch.setattr(Bidders, "_alternate", spy)
+    return workers
+
+
+@EVERY_PATH
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
+    """Each has rows and columns of its own; the optimum is that of one thread."""
+    monkeypatch.setattr("gpumatch.cpu.numba_tools.workers._EDGES_EACH", 1)
+    tune(monkeypatch, sparse_tuning, each=1, each_in_turns=1)
+    workers = workers_that_alternate(monkeypatch)
     for seed in range(5):
         matrix = costs.make("mesh", 10, 10 ** (1 + seed), seed=seed).astype(dtype)
         workers.clear()
@@ -275,6 +282,19 @@ def test_threads_bid_in_turns_at_once(monkeypatch, dtype):
         gm.verify(matrix, several)
         assert several.objective == gm.assign(matrix, backend="cpu", threads=1).objective
     assert workers in (set(), set(range(4)))
+
+
+def test_few_rows_bid_in_turns_on_one_thread(monkeypatch):
+    """Several threads undo each other's bids, and so read several times as much."""
+    one_by_one(monkeypatch)
+    workers = workers_that_alternate(monkeypatch)
+    matrix = adversarial.make("decades", 5000, seed=1)
+    reads = {}
+    for threads in (1, 2):
+        trace = gm.assign(matrix, backend="cpu", threads=threads).stats["trace"]
+        reads[threads] = sum(phase["scans"] for phase in trace)
+    assert workers == {0}
+    assert reads[2] < 1.4 * reads[1]
 
 
 @EVERY_PATH
@@ -303,6 +323,16 @@ def test_a_phase_whose_rows_hardly_get_fewer_is_a_war_early(monkeypatch):
     first = next(phase for phase in a.stats["trace"] if phase["step"] == "auction")
     assert phases[0][2] == SPENT
     assert 4 < first["scans"] / matrix.nnz < 12
+
+
+def test_a_war_is_seen_as_early_with_a_thread_that_transposes(monkeypatch):
+    """What another thread has bid in the meantime counts."""
+    one_by_one(monkeypatch)
+    matrix, reads = adversarial.make("far_clusters", 3000, seed=2), []
+    for threads in (1, 2):
+        trace = gm.assign(matrix, threads=threads, backend="cpu").stats["trace"]
+        reads.append(next(phase["scans"] for phase in trace if phase["step"] == "auction"))
+    assert reads[1] < 1.1 * reads[0]
 
 
 @pytest.mark.parametrize("pace", [1, 2, 4])
