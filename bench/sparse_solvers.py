@@ -82,7 +82,10 @@ Solver = Callable[[], Callable[[], tuple[int, float]]]
 
 @dataclass(frozen=True)
 class InTurns:
-    """A rival in turns with the engine, whose seconds are kept as ``"ours"``."""
+    """A rival in turns with the engine, whose seconds are kept as ``"ours"``.
+
+    A solver cannot be stopped, so one that takes longer than the cap is given up when it has ended.
+    """
 
     name: str
     prepare: Callable[[SparseProblem], Solver]
@@ -99,6 +102,8 @@ class InTurns:
             turn, begin = time.process_time(), time.perf_counter()
             tell = call()
             theirs, end = time.perf_counter() - begin, time.process_time()
+            if theirs > limits.cap:
+                raise Overrun
             seconds.append(ours)
             work.append((end - turn) / (turn - start))
             size, reached = tell()
