@@ -84,7 +84,8 @@ Solver = Callable[[], Callable[[], tuple[int, float]]]
 class InTurns:
     """A rival in turns with the engine, whose seconds are kept as ``"ours"``.
 
-    A solver cannot be stopped, so one that takes longer than the cap is given up when it has ended.
+    A solver cannot be stopped. One whose processor time exceeds the cap is given up when it has
+    ended.
     """
 
     name: str
@@ -102,7 +103,7 @@ class InTurns:
             turn, begin = time.process_time(), time.perf_counter()
             tell = call()
             theirs, end = time.perf_counter() - begin, time.process_time()
-            if theirs > limits.cap:
+            if end - turn > limits.cap:
                 raise Overrun
             seconds.append(ours)
             work.append((end - turn) / (turn - start))
