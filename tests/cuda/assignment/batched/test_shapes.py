@@ -60,10 +60,19 @@ def test_the_smallest_problems_and_large_ones_have_no_more_threads():
         )
 
 
-@pytest.mark.parametrize(("side", "blocks"), [(256, 1), (257, 8), (512, 8), (513, 8)])
-def test_a_single_problem_has_a_cluster_sooner(side, blocks):
-    assert device_batch.shape_for(side, side, 8, True, is_alone=True).blocks == blocks
+@pytest.mark.parametrize(
+    ("side", "blocks", "threads"),
+    [(256, 1, 256), (257, 4, 256), (512, 4, 256), (513, 8, 128), (1000, 8, 128), (2048, 8, 256)],
+)
+def test_a_single_problem_has_a_cluster_sooner(side, blocks, threads):
+    made = device_batch.shape_for(side, side, 8, True, is_alone=True)
+    assert (made.blocks, made.threads) == (blocks, threads)
     assert device_batch.shape_for(side, side, 8, True).blocks == (8 if side > 512 else 1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_a_single_problem_has_no_more_blocks_than_the_device_has(most):
+    assert device_batch.shape_for(400, 400, most, True, is_alone=True).blocks == most
 
 
 def test_there_is_room_for_two_teams_on_each_multiprocessor(monkeypatch):
