@@ -64,6 +64,24 @@ def test_monge_costs_are_sorted(name, maximize):
     assert steps_of(check(MONGE[name], maximize=maximize)) == ["sort"]
 
 
+def products_of(n, width):
+    """Products of numbers from 1 to 1 + width, in float32, whose neighbours differ by less."""
+    x, y = 1 + width * np.random.default_rng(1).random((2, n))
+    return np.multiply.outer(x, y).astype(np.float32)
+
+
+@pytest.mark.parametrize(("n", "width", "are_tight"), [(200, 0.3, True), (100, 0.1, False)])
+def test_costs_that_lost_digits_in_float32_are_sorted(n, width, are_tight):
+    steps = steps_of(check(products_of(n, width)))
+    assert steps[0] == "sort"
+    assert (steps == ["sort"]) == are_tight
+
+
+def test_ties_that_lost_digits_in_float32_are_left_to_other_ways():
+    """The order is found, but most of its pairs are not tight."""
+    assert steps_of(check(MONGE["line"].astype(np.float32)))[-1] != "sort"
+
+
 OTHERS = {
     "uniform": costs.uniform_float(60, seed=1),
     "plane": costs.geom2(60, seed=1),
