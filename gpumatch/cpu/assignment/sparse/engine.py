@@ -78,8 +78,9 @@ A search adds less than 2**62 to it.
 
 def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
-    with Workers(task.threads, task.costs.nnz) as workers:
-        engine = _Engine(task, workers, tuning or tunings.DEFAULT)
+    tuning = tuning or tunings.DEFAULT
+    with Workers(task.threads, _shared_entries(task, tuning)) as workers:
+        engine = _Engine(task, workers, tuning)
         try:
             engine.run()
         except Stopped:
@@ -87,6 +88,13 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
         finally:
             engine.write()
     return True
+
+
+def _shared_entries(task: AssignmentTask, tuning: Tuning) -> int:
+    """The entries by which threads are shared out; few of a small square matrix."""
+    nrows, ncols = task.costs.shape
+    is_small = task.limit is None and nrows == ncols < tuning.shared_rows
+    return task.costs.nnz // tuning.unshared if is_small else task.costs.nnz
 
 
 def run_exactly(task: AssignmentTask, tuning: Tuning | None = None) -> bool:

@@ -237,6 +237,7 @@ def test_threads_share_the_bids(monkeypatch):
 @EVERY_PATH
 def test_rows_bid_while_another_thread_transposes(monkeypatch):
     """Bids of so many entries are held beside it, by two threads only; the optimum is the same."""
+    tune(monkeypatch, sparse_tuning, shared_rows=0)
     matrix = costs.make("mesh", 14, seed=3)
     budgets = []
     hold = Bidders._hold
@@ -295,6 +296,18 @@ def test_few_rows_bid_in_turns_on_one_thread(monkeypatch):
         reads[threads] = sum(phase["scans"] for phase in trace)
     assert workers == {0}
     assert reads[2] < 1.4 * reads[1]
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(2**16, 1), (0, 2)], ids=["few rows", "any"])
+def test_threads_are_for_matrices_of_many_rows(monkeypatch, rows, threads):
+    """Its entries would suffice for two threads."""
+    tune(monkeypatch, sparse_tuning, shared_rows=rows)
+    used, hold = [], Auction.hold
+    monkeypatch.setattr(
+        Auction, "hold", lambda self: used.append(self.workers.threads) or hold(self)
+    )
+    gm.assign(adversarial.make("decades", 8000, seed=1), backend="cpu", threads=2)
+    assert used == [threads]
 
 
 @EVERY_PATH
