@@ -91,7 +91,7 @@ __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
   __shared__ Via vias[kAlone ? 1 : 2 * kWarp];
   __shared__ unsigned long long mail[2];
   __shared__ int votes[kMostBlocks];
-  __shared__ int counts[3];
+  __shared__ int counts[5];
   Shared<kAlone> shared;
   shared.price = block_numbers;
   shared.dual = shared.price + cols;
@@ -109,6 +109,7 @@ __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
   shared.head = counts;
   shared.count = counts + 1;
   shared.waiting = counts + 2;
+  shared.next_count = counts + 3;
   shared.blocks = blocks;
   shared.block = blockIdx.x % blocks;
   shared.exchanges = 0;

@@ -223,10 +223,11 @@ __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Te
   return true;
 }
 
-// Match columns to the bidders with the lowest prices, by one warp with a bid a lane.
+// Match columns to the bidders with the lowest prices, by one warp with a bid a lane. `next_count`
+// gets the number of listed rows, of which there were `count`.
 template <typename Team>
-__device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
-                              int rows) {
+__device__ inline void decide(const Team& shared, const Bid* bids, int bidders, int rows, int count,
+                              int* next_count) {
   const int lane = lane_index();
   Bid own = {0.0, 0.0, -1, -kMostThreads - lane};
   if (lane < bidders) own = bids[lane];
@@ -249,30 +250,35 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders,
     shared.dual[own.row] = own.dual;
   }
   __syncwarp();
-  const int head = *shared.head, count = *shared.count, waiting = *shared.waiting;
+  const int head = *shared.head, waiting = *shared.waiting;
   const int more = append(again >= 0, again, shared.ring, head + count, rows);
   const bool stays = lane < bidders && own.col == kStays;
   const int stay = append(stays, own.row, shared.left, waiting, rows);
   __syncwarp();
   if (lane == 0) {
     *shared.head = (head + bidders) % rows;
-    *shared.count = count - bidders + more;
+    *next_count = count - bidders + more;
     *shared.waiting = waiting + stay;
   }
 }
 
 // Bid for the listed rows, with a warp for each, until no more than `fewest` are listed, or `most`
 // bids are made. Returns the number of rounds.
+//
+// In a team of several blocks, only warps that bid are waited for. Another one may read the number
+// of listed rows when the next round is already decided, but not the one after that. So two rounds
+// have two places for that number.
 template <typename Cost>
 __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared<false>& shared,
                                          double epsilon, int fewest, int most) {
   const int warps = min(shared.warps(), kMostBidders), rows = problem.rows;
   const int bidder = threadIdx.x / kWarp * shared.blocks + shared.block;
   bool fit = true;
-  int rounds = 0;
+  int rounds = 0, count = *shared.count;
   Bid* bids = shared.bids;
-  for (int spent = 0; *shared.count > fewest && spent < most; ++rounds) {
-    const int bidders = min(warps, *shared.count);
+  for (int spent = 0; count > fewest && spent < most; ++rounds) {
+    const int bidders = min(warps, count);
+    int* const next_count = shared.next_count + (rounds & 1);
     shared.expect(max(bidders, shared.blocks), sizeof(Bid));
     if (bidder < bidders) {
       const int row = shared.ring[(*shared.head + bidder) % rows];
@@ -281,11 +287,14 @@ __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Sha
       shared.send(shared.bids + 2 * kMostBidders, Bid{0.0, 0.0, -1, kStays});
     }
     shared.receive();
-    if (threadIdx.x < kWarp) decide(shared, bids, bidders, rows);
+    if (threadIdx.x < kWarp) decide(shared, bids, bidders, rows, count, next_count);
     spent += bidders;
     bids = shared.bids + (bids == shared.bids ? kMostBidders : 0);  // other blocks may still decide
     __syncthreads();
+    count = *next_count;
   }
+  if (threadIdx.x == 0) *shared.count = count;
+  __syncthreads();
   return rounds;
 }
 

@@ -253,8 +253,9 @@ struct Shared {
   unsigned long long* mail;  // two barriers
   int* votes;
   int* head;
-  int* count;
-  int* waiting;  // the length of left
+  int* count;      // the rows in ring, before and after bids
+  int* next_count;  // the same while bids are held: of two rounds, in turns
+  int* waiting;    // the length of left
 
   int blocks;    // the blocks of the team
   int block;     // the number of this block
@@ -308,12 +309,17 @@ struct Shared {
     if (!is_one_block() && threadIdx.x == 0) expect_mail(mail + (exchanges & 1), messages * bytes);
   }
 
-  // Write a value to all copies, by a warp that has it in each lane.
+  // Write a value to all copies, by a warp that has it in each lane. The block that gets the value
+  // first may go on and change what other lanes have still to read for theirs. So they all have
+  // their values before one is sent.
   template <typename T>
   __device__ void send(T* place, T value) const {
     if (is_one_block()) {
       if (lane_index() == 0) *place = value;
-    } else if (lane_index() < blocks) {
+      return;
+    }
+    __syncwarp();
+    if (lane_index() < blocks) {
       send_to_block(place, value, mail + (exchanges & 1), lane_index());
     }
   }
