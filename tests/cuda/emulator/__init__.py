@@ -65,6 +65,9 @@ class Emulator:
     stay : int
         If not 0, a thread of another block goes on one time in so many only, so that blocks may be
         far ahead of each other.
+    hold : int
+        If not 0, one warp at a time is held back: it goes on when no other thread may, or after so
+        many turns of the others. It shows memory that is written again before all have read it.
     at_once : int, optional
         How many blocks run at once: a cluster. All do if they wait for each other, or if launches
         set no size of their memory.
@@ -84,7 +87,7 @@ class Emulator:
         Emulator._alive.add(self)
 
     def _begin_again(self) -> None:
-        self.seed, self.odds, self.blocks, self.stay = 0, 4, 2, 0
+        self.seed, self.odds, self.blocks, self.stay, self.hold = 0, 4, 2, 0, 0
         self.patience = 2**28
 
     @classmethod
@@ -143,6 +146,7 @@ class _Kernels:
         together = emulator.at_once or grid[0]
         rows = grid[1] if len(grid) > 1 else 1
         self._library.let_blocks_stay(emulator.stay)
+        self._library.hold_warps_back(emulator.hold)
         self._library.let_threads_wait(ctypes.c_ulonglong(emulator.patience))
         for row, first in itertools.product(range(rows), range(0, grid[0], together)):
             emulator.seed += 1

@@ -8,6 +8,10 @@
 // A thread that waits at a barrier, for its warp or for mail gets no turn until it may go on. If
 // nobody may, all wait for each other. Threads that wait for memory read it again and again, but
 // write nothing. So if there was no write for many turns, all wait for each other as well.
+//
+// If `hold` is set, one warp at a time is held back: what wakes its threads gives them no turn until
+// no other thread may go on, or until `hold` turns are over. So the others do all that they may do
+// without that warp, as when they write to memory that it has still to read.
 
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +58,7 @@ struct Exchange {
 
 std::vector<std::unique_ptr<Thread>> threads;
 std::vector<Thread*> live;  // those that may have a turn
+std::vector<Thread*> late;  // those that might, but are held back
 unsigned begun;             // those that have not ended
 std::vector<Barrier> blocks;
 Barrier everyone;
@@ -66,6 +71,9 @@ Thread* self = nullptr;
 unsigned random_state, odds;
 unsigned first_block = 0, row_of_blocks = 0;
 unsigned stay = 0;
+unsigned hold = 0;       // turns
+unsigned held_warp = 0;  // of all warps of the launch
+unsigned held_for = 0;   // turns
 unsigned long long patience;  // turns without a write after which all wait for each other
 unsigned long long turns;     // since the last write
 unsigned long long all_turns;
@@ -96,9 +104,26 @@ unsigned draw() {
 
 Thread* any() { return live[draw() % static_cast<unsigned>(live.size())]; }
 
+unsigned warp_of(const Thread& thread) { return (thread.block * blockDim.x + thread.index) / 32; }
+
 void come(Thread* thread) {
+  if (hold != 0 && warp_of(*thread) == held_warp) {
+    late.push_back(thread);
+    return;
+  }
   thread->number = live.size();
   live.push_back(thread);
+}
+
+// Let the threads that are held back go on, and hold another warp back when it wakes.
+void release() {
+  for (Thread* thread : late) {
+    thread->number = live.size();
+    live.push_back(thread);
+  }
+  late.clear();
+  held_for = 0;
+  held_warp = draw() % ((gridDim.x * blockDim.x + 31) / 32);
 }
 
 // Another thread goes on; this one has no turn until it comes again.
@@ -108,6 +133,7 @@ void leave() {
   live.pop_back();
   if (__builtin_setjmp(self->place) != 0) return;
   if (begun == 0) go_on_with_host();
+  if (live.empty()) release();
   if (live.empty()) abort_because("the threads wait for each other\n");
   go_on_with(any());
 }
@@ -161,11 +187,13 @@ extern "C" void begin_with_row(unsigned number, unsigned rows) {
 }
 
 extern "C" void let_blocks_stay(unsigned turns) { stay = turns; }
+extern "C" void hold_warps_back(unsigned turns) { hold = turns; }
 extern "C" void let_threads_wait(unsigned long long turns) { patience = turns; }
 
 void has_written() { turns = 0; }
 
 void yield() {
+  if (!late.empty() && ++held_for > hold) release();
   Thread* next = any();
   if (stay != 0 && draw() % stay != 0) {  // one of the same block
     for (unsigned k = 0; k < 8 * gridDim.x && next->block != self->block; ++k) next = any();
@@ -236,6 +264,9 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
     }
   }
   live.clear();
+  late.clear();
+  held_for = 0;
+  held_warp = hold == 0 ? 0 : draw() % ((nblocks * nthreads + 31) / 32);
   begun = nblocks * nthreads;
   for (unsigned i = 0; i < begun; ++i) {
     if (i == threads.size()) {
@@ -251,6 +282,7 @@ void launch(unsigned nblocks, unsigned nthreads, unsigned seed, unsigned chance,
     thread.index = i % nthreads;
     come(&thread);
   }
+  if (live.empty()) release();
   if (__builtin_setjmp(host) == 0) go_on_with(any());
 }
 

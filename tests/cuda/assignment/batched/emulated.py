@@ -33,6 +33,8 @@ WISHES: list[dict[str, Any]] = [
     {"limit": 3.0},
     {"wants_maximum": True},
 ]
+HOLD = 2000
+"""Turns for which a warp may be held back: longer than a step of a search."""
 HARD = ["products", "line", "low rank", "clusters"]
 
 
@@ -64,10 +66,11 @@ def solver(emulator, monkeypatch):
         together=None,
         asks_order=False,
         shape=None,
+        hold=HOLD,
     ):
         team = shape or (lambda *sides: team_for(columns, blocks, *sides))
         monkeypatch.setattr(device_batch, "shape_for", team)
-        emulator.at_once, emulator.stay = blocks, 0 if blocks == 1 else 500
+        emulator.at_once, emulator.hold = blocks, hold
         is_array = isinstance(problems, np.ndarray)
         count, dtype = len(problems), problems[0].dtype
         sizes = np.array([part.shape for part in problems]).reshape(-1, 2)

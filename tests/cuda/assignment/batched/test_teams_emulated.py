@@ -9,11 +9,17 @@ import gpumatch as gm
 
 pytest.importorskip("cupy")
 
-from gpumatch.batch_contracts import UNSOLVED, DeviceBatch, DeviceResults, Together
+from gpumatch.batch_contracts import ENDLESS, UNSOLVED, DeviceBatch, DeviceResults, Together
 from gpumatch.contracts import Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cuda.assignment.batched import batch as device_batch
-from tests.cuda.assignment.batched.emulated import INF, WISHES, check, random_problem
+from tests.cuda.assignment.batched.emulated import (
+    INF,
+    WISHES,
+    check,
+    hard_problem,
+    random_problem,
+)
 from tests.cuda.emulator import COMPILER
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -30,6 +36,27 @@ def test_teams_of_blocks(solve, emulator, wish):
         results = solve(problems, blocks=blocks, **wish)
         for k, costs in enumerate(problems):
             check(results, k, costs, **wish)
+
+
+@pytest.mark.parametrize("seed", range(0, 8000, 1000))
+def test_a_warp_that_does_not_bid_may_be_late(solve, emulator, seed, monkeypatch):
+    """Others may decide a round before it knows how many rows bid in that one."""
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
+    emulator.odds, emulator.seed = 100, seed
+    costs = hard_problem(np.random.default_rng(16), "products", 20, np.dtype("f8"))
+    shape = device_batch._Shape("solve<{Cost}, 1>", 128, 0, 2)
+    results = solve(costs[None], blocks=2, steps=20_000, shape=lambda *_: shape)
+    check(results, 0, costs)
+
+
+def test_a_lane_may_be_late(solve, emulator, monkeypatch):
+    """A block that has all bids may change prices before each lane has read its own."""
+    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
+    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (1, 1))
+    emulator.odds, emulator.seed = 30, 1000
+    costs = -hard_problem(np.random.default_rng(16), "products", 70, np.dtype("f8"), 66)
+    results = solve(costs[None], blocks=2, sign=-1.0, steps=20_000, hold=300)
+    check(results, 0, costs, sign=-1.0)
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
