@@ -101,15 +101,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Have a worker of pytest-xdist report calls, and of what is before and after only faults.
 
     A report takes both processes some 0.4 ms, and a test has three. Those of calls have all that
-    the first process counts.
+    the first process counts. It is not told of begins and ends, because it shows none.
     """
     if not hasattr(item.config, "workerinput"):
         return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in runtestprotocol(item, nextitem=nextitem, log=False):
         if report.when == "call" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 
 
