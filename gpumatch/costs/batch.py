@@ -295,7 +295,8 @@ class CostBatch(Sequence[Any]):
         """The costs of the problems from ``first`` to ``last``, one after the other.
 
         They are read where they are if they are there in this form, and of a dtype that compiled
-        code reads. Else they are copied into ``room(count)``, an array of so many float64.
+        code reads. Else they are copied into ``room(count)``, an array of so many float64. Truth
+        values are read as bytes, for which code is then compiled once.
         """
         if self._array is not None:
             part = self._array[first:last]
@@ -307,7 +308,8 @@ class CostBatch(Sequence[Any]):
             entries = int(self.sizes[first:last].prod(axis=1).sum())
             return np.concatenate(self._list[first:last], axis=None, out=room(entries))
         if self._can_read(part):
-            return for_kernels(part.reshape(-1))
+            values = for_kernels(part.reshape(-1))
+            return values.view(np.uint8) if part.dtype == np.bool_ else values
         values = room(part.size)
         values.reshape(part.shape)[...] = part
         return values

@@ -94,3 +94,13 @@ def test_problems_side_by_side_have_the_next_columns_each():
 def test_each_problem_of_a_list_has_two_dimensions(shape):
     with pytest.raises(ValueError, match="problem 1: the costs must have 2 dimensions"):
         gm.assign([np.ones((2, 2)), np.ones(shape), np.ones(shape)])
+
+
+def test_truth_values_are_read_where_they_are_as_bytes():
+    values = np.random.default_rng(3).random((4, 5, 6)) < 0.5
+    batch = CostBatch(values)
+    read = batch.read(1, 3, lambda _: pytest.fail("they are copied"))
+    assert batch.in_place
+    assert read.dtype == np.uint8
+    assert np.shares_memory(read, values)
+    assert np.array_equal(read, values[1:3].reshape(-1))
