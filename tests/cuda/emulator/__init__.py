@@ -38,6 +38,8 @@ _OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-fno-gnu-unique", "-w", "-Wno-psabi")
 _COMMAND = (COMPILER or "g++", *_OPTIONS)
 _SEEN = "-fsanitize=thread"  # each access to memory calls a function of threads.cpp
 
+_ODDS = 4, 30
+
 _SIZED_BY_LAUNCH = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?([\w ]+) (\w+)\[\];")
 _OF_CLUSTERS = {  # functions that name clusters in assembly
     "wait_for_cluster": "wait_for_all();",
@@ -61,7 +63,9 @@ class Emulator:
     constants : mapping
         Integer constants of the source to be changed, so that small problems go everywhere.
     odds : int
-        One access to memory in so many lets another thread go on.
+        One access to memory in so many lets another thread go on. If it is 0, it is one in 4 and
+        one in 30 in as many launches: some races show when threads go on often, others when one
+        is far ahead.
     stay : int
         If not 0, a thread of another block goes on one time in so many only, so that blocks may be
         far ahead of each other.
@@ -87,7 +91,7 @@ class Emulator:
         Emulator._alive.add(self)
 
     def _begin_again(self) -> None:
-        self.seed, self.odds, self.blocks, self.stay, self.hold = 0, 4, 2, 0, 0
+        self.seed, self.odds, self.blocks, self.stay, self.hold = 0, 0, 2, 0, 0
         self.patience = 2**28
 
     @classmethod
@@ -153,7 +157,8 @@ class _Kernels:
             self._library.begin_with_row(row, rows)
             self._library.begin_with_block(first)
             count = min(together, grid[0] - first)
-            kernel(count, block[0], emulator.seed, emulator.odds, pointers)
+            odds = emulator.odds or _ODDS[emulator.seed.bit_count() % 2]
+            kernel(count, block[0], emulator.seed, odds, pointers)
         _check_guards()
 
 
