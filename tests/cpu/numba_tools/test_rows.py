@@ -20,14 +20,16 @@ def count_up(rows, length):
     return table
 
 
-BY_ROWS = count_up.compile(Rows(types.int64, 2)(types.int64, types.int64))
+@pytest.fixture(scope="module")
+def by_rows():
+    return count_up.compile(Rows(types.int64, 2)(types.int64, types.int64))
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])
-def test_a_result_is_its_rows(length):
+def test_a_result_is_its_rows(by_rows, length):
     one, other = np.empty(1), np.empty(1)
     owners = [sys.getrefcount(row) for row in (one, other)]  # how many Python counts may differ
-    first, second = BY_ROWS(2, length)
+    first, second = by_rows(2, length)
     assert [sys.getrefcount(row) for row in (first, second)] == owners
     assert first.tolist() == [*range(length)]
     assert second.tolist() == [*range(length, 2 * length)]
@@ -38,9 +40,9 @@ def test_a_result_is_its_rows(length):
         assert row.flags.carray
 
 
-def test_the_columns_tell_why_there_are_no_rows():
-    assert BY_ROWS(0, 0) is None
-    reason = BY_ROWS(0, 5)
+def test_the_columns_tell_why_there_are_no_rows(by_rows):
+    assert by_rows(0, 0) is None
+    reason = by_rows(0, 5)
     assert (type(reason), reason) == (int, 5)
 
 
@@ -66,8 +68,8 @@ def allocations():
 
 
 @pytest.mark.parametrize("rows", [0, 2])
-def test_the_array_itself_is_freed(allocations, rows):
+def test_the_array_itself_is_freed(by_rows, allocations, rows):
     before = allocations()
     for _ in range(100):
-        BY_ROWS(rows, 5)
+        by_rows(rows, 5)
     assert allocations() == before
