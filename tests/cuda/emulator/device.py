@@ -8,6 +8,7 @@ for shows. Kernels of the emulator take them.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import importlib
 import operator
@@ -25,9 +26,16 @@ from gpumatch.cuda.assignment.batched import batch as device_batch
 from gpumatch.cuda.kernels import Source
 from tests.cuda.emulator import ArraysOfDevice, Emulator, Stream, lead_drivers_here, new_array
 
-__all__ = ["BLOCK", "Cupy", "Emulators", "lead_all_drivers_here", "ndarray"]
+__all__ = ["BATCHES", "BLOCK", "Cupy", "Emulators", "lead_all_drivers_here", "ndarray"]
 
 BLOCK = 64  # two warps
+
+
+BATCHES = dataclasses.replace(
+    device_batch.SOURCE,
+    kernels=tuple(name for name in device_batch.SOURCE.kernels if not name.endswith(("4>", "8>"))),
+)
+"""Without kernels for hundreds of columns: g++ takes seconds for them, and nothing calls them."""
 
 
 class Emulators(dict[Source, Emulator]):
@@ -35,7 +43,7 @@ class Emulators(dict[Source, Emulator]):
 
     def __missing__(self, source: Source) -> Emulator:
         block = {"kBlock": BLOCK} if "constexpr int kBlock = " in source.text() else {}
-        self[source] = Emulator(source, block)
+        self[source] = Emulator(BATCHES if source == device_batch.SOURCE else source, block)
         return self[source]
 
 

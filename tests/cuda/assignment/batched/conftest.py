@@ -7,10 +7,10 @@ import pytest
 
 @pytest.fixture(scope="session")
 def emulator():
-    from gpumatch.cuda.assignment.batched import batch
     from tests.cuda.emulator import Emulator
+    from tests.cuda.emulator.device import BATCHES
 
-    return Emulator(batch.SOURCE, {})
+    return Emulator(BATCHES, {})
 
 
 @pytest.fixture
