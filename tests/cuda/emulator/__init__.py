@@ -78,6 +78,8 @@ class Emulator:
     patience : int
         If no thread has written anything for so many turns, the process is aborted, because all
         threads wait for each other.
+    most_turns : int
+        A launch of more turns aborts the process, because it seems to have no end.
     """
 
     _alive: ClassVar[weakref.WeakSet[Emulator]] = weakref.WeakSet()
@@ -92,7 +94,7 @@ class Emulator:
 
     def _begin_again(self) -> None:
         self.seed, self.odds, self.blocks, self.stay, self.hold = 0, 0, 2, 0, 0
-        self.patience = 2**28
+        self.patience, self.most_turns = 2**28, 2**32
 
     @classmethod
     def all_begin_again(cls) -> None:
@@ -152,6 +154,7 @@ class _Kernels:
         self._library.let_blocks_stay(emulator.stay)
         self._library.hold_warps_back(emulator.hold)
         self._library.let_threads_wait(ctypes.c_ulonglong(emulator.patience))
+        self._library.let_launches_last(ctypes.c_ulonglong(emulator.most_turns))
         for row, first in itertools.product(range(rows), range(0, grid[0], together)):
             emulator.seed += 1
             self._library.begin_with_row(row, rows)

@@ -26,7 +26,6 @@
 namespace {
 
 constexpr std::size_t kStack = 1 << 16;
-constexpr unsigned long long kMostTurns = 1ull << 32;  // of a launch that ends
 constexpr int kGarbage = 0xa5;  // what shared memory holds until it is written
 
 struct Thread {
@@ -75,6 +74,7 @@ unsigned hold = 0;       // turns
 unsigned held_warp = 0;  // of all warps of the launch
 unsigned held_for = 0;   // turns
 unsigned long long patience;  // turns without a write after which all wait for each other
+unsigned long long most_turns;  // of a launch that ends
 unsigned long long turns;     // since the last write
 unsigned long long all_turns;
 
@@ -189,6 +189,7 @@ extern "C" void begin_with_row(unsigned number, unsigned rows) {
 extern "C" void let_blocks_stay(unsigned turns) { stay = turns; }
 extern "C" void hold_warps_back(unsigned turns) { hold = turns; }
 extern "C" void let_threads_wait(unsigned long long turns) { patience = turns; }
+extern "C" void let_launches_last(unsigned long long turns) { most_turns = turns; }
 
 void has_written() { turns = 0; }
 
@@ -199,7 +200,7 @@ void yield() {
     for (unsigned k = 0; k < 8 * gridDim.x && next->block != self->block; ++k) next = any();
   }
   if (++turns > patience) abort_because("the threads wait for each other\n");
-  if (++all_turns > kMostTurns) abort_because("no end of a launch\n");
+  if (++all_turns > most_turns) abort_because("no end of a launch\n");
   if (next != self && __builtin_setjmp(self->place) == 0) go_on_with(next);
 }
 

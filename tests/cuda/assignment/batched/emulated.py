@@ -70,7 +70,7 @@ def solver(emulator, monkeypatch):
     ):
         team = shape or (lambda *sides: team_for(columns, blocks, *sides))
         monkeypatch.setattr(device_batch, "shape_for", team)
-        emulator.at_once, emulator.hold = blocks, hold
+        emulator.at_once, emulator.hold, emulator.most_turns = blocks, hold, 2**28
         is_array = isinstance(problems, np.ndarray)
         count, dtype = len(problems), problems[0].dtype
         sizes = np.array([part.shape for part in problems]).reshape(-1, 2)
