@@ -90,7 +90,7 @@ def transport(
         What becomes of the error of a problem in a batch, as for `assign`.
     seed, threads, time_limit, progress, callback
         As for `maximum_matching`. ``callback(progress)`` sees the units shipped so far. The threads
-        of a batch solve one problem each.
+        of a batch on the CPU solve one problem each.
 
     Returns
     -------

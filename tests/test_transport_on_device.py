@@ -81,6 +81,31 @@ def test_what_is_infeasible_is_named_on_the_device():
 
 
 @pytest.mark.emulated
+def test_batches_are_solved_on_the_device():
+    rng = np.random.default_rng(0)
+    C = rng.integers(-9, 20, (3, 8, 5))
+    supply, demand = rng.integers(0, 9, (3, 8)), rng.integers(5, 20, (3, 5))
+    for given in (cp.asarray(C), [cp.asarray(part) for part in C]):
+        t = gm.transport(given, supply, demand)
+        gm.verify(given, t, supply=supply, demand=demand)
+        assert [one.stats["backend"] for one in t] == ["cuda"] * 3
+        assert all(isinstance(one.flow, cp.ndarray) for one in t)
+        assert [one.objective for one in t] == [
+            one.objective for one in gm.transport(C, supply, demand)
+        ]
+
+
+@pytest.mark.emulated
+def test_capacities_of_pairs_are_for_the_host():
+    C = cp.asarray([[1, 3], [2, 1]])
+    with pytest.raises(ValueError, match="pair_capacity"):
+        gm.transport(C, 2, 2, pair_capacity=1)
+    t = gm.transport(C, 2, 2, pair_capacity=1, backend="cpu")
+    assert isinstance(t.flow, cp.ndarray)
+    assert t.objective == 7
+
+
+@pytest.mark.emulated
 def test_a_run_can_be_stopped():
     C = cp.asarray(np.random.default_rng(0).random((300, 4)))
     t = gm.transport(C, 1, 80, time_limit=0)

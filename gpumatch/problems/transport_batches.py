@@ -121,7 +121,9 @@ class _Batch:
         if control.tick(0):
             return
         numbers = iter(range(count))
-        if self.request.threads == 1 or count < 2:
+        # Kernels of a device fill it by themselves, and threads of the host would only take turns.
+        is_on_device = self.request.backend == "cuda" or self.problems.xp is not np
+        if self.request.threads == 1 or count < 2 or is_on_device:
             self._solve(numbers, 1, lambda: control.tick(self.shipped))
         else:
             self._solve_in_threads(numbers, min(self.request.threads, count))
