@@ -47,7 +47,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import Control
+from gpumatch.contracts import Control, Points
 
 __all__ = [
     "BoundedSolution",
@@ -67,8 +67,8 @@ class TransportTask:
     supply, demand : int64 arrays of length n and m
         Units, >= 0. The sum of each is at most 2**62.
     costs : int64 or float64 array of shape (n, m), C-contiguous, optional
-        The costs of a dense problem to minimise; None if the problem is sparse. Infinity in a
-        matrix of floats forbids a pair. No cost is NaN or -infinity.
+        The costs of a dense problem to minimise; None if the problem is sparse or has points.
+        Infinity in a matrix of floats forbids a pair. No cost is NaN or -infinity.
     forbidden : bool array of shape (n, m), optional
         Pairs that are forbidden in a dense matrix of integers; None if none is. It is always None
         for floats.
@@ -76,6 +76,9 @@ class TransportTask:
         The costs of a sparse problem in CSR: int64, int32 or int64, int64 or float64. Only stored
         pairs are allowed, and a stored 0 is a cost of 0. The columns of a row ascend strictly. All
         data are finite.
+    points : Points, optional
+        The points whose distances are the costs to minimise, where no matrix is made of them. All
+        pairs are allowed. Only algorithms that take points are given any.
     row_limit : array of length n, optional
         The cost of a unit that is not shipped, finite, of the costs' dtype. It may be negative.
         None if every row must ship all that it has. Then the total supply is at most the total
@@ -106,6 +109,7 @@ class TransportTask:
     indptr: Any = None
     indices: Any = None
     data: Any = None
+    points: Points | None = None
     row_limit: Any = None
     initial: tuple[Any, Any] | None = None
     threads: int = 1
@@ -120,11 +124,13 @@ class TransportTask:
 
     @property
     def is_sparse(self) -> bool:
-        return self.costs is None
+        return self.costs is None and self.points is None
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the costs, the limits and the duals: int64 or float64."""
+        if self.points is not None:
+            return np.dtype(np.float64)
         values = self.data if self.costs is None else self.costs
         return np.dtype(values.dtype)
 

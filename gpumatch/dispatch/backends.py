@@ -67,6 +67,11 @@ class Choice(NamedTuple):
         function = self._home.takes_least
         return None if function is None else lambda task: load(function)(task)
 
+    def takes_points(self, costs: Costs) -> bool:
+        """True if the algorithm solves transport of these points without their matrix."""
+        function, points = self._home.takes_points, costs.points
+        return function is not None and points is not None and load(function)(points)
+
     @property
     def detects_infeasible(self) -> bool:
         """True if the algorithm detects early that sparse costs have no full assignment."""

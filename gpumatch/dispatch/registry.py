@@ -58,6 +58,9 @@ class Home:
     takes_least : str, optional
         The function that says of a `TransportTask` whether the function takes what columns must get
         at least.
+    takes_points : str, optional
+        The function that says of `Points` on a device whether the function takes them in a
+        `TransportTask` without their matrix.
     matrices : int
         The number of dense matrices of costs that the function may hold on a GPU at once.
     detects_infeasible : bool
@@ -71,6 +74,7 @@ class Home:
     fixed: Mapping[str, str] = field(default_factory=dict)
     fallback: str | None = None
     takes_least: str | None = None
+    takes_points: str | None = None
     matrices: int = 1
     detects_infeasible: bool = False
 
@@ -303,6 +307,7 @@ _TRANSPORT = (
                 _CUDA + "transport.engine:solve",
                 fallback=_CPU + "transport.engine:solve",
                 takes_least=_CUDA + "transport.engine:takes_least",
+                takes_points=_CUDA + "transport.engine:takes_points",
             ),
         },
     ),
@@ -374,6 +379,9 @@ FAIR_ROWS = _CPU + "assignment.search.fair_duals:write_fair_duals"
 
 FAIR_ROWS_ON_DEVICE = _CUDA + "transport.fair_rows:write_fair_duals"
 """The same on a device."""
+
+FAIR_ROWS_OF_POINTS = _CUDA + "transport.points:fair_rows"
+"""The function that finds these duals for points on a device, without their matrix."""
 
 SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"
 """The function that finds the assignment that SciPy finds, where several are optimal."""

@@ -90,7 +90,7 @@ def solve(task: TransportTask, source: Source) -> TransportSolution:
             task, supply=task.supply[rows], demand=task.demand[cols],
             row_limit=None if task.row_limit is None else task.row_limit[rows],
         )  # fmt: skip
-    part = dataclasses.replace(part, costs=None, initial=None)
+    part = dataclasses.replace(part, costs=None, points=None, initial=None)
     found = _Level(part, pairs, *pairs.orders(task.seed)).solve()
     if part.supply is task.supply:
         return found

@@ -46,7 +46,7 @@ FEW = Source(
     structs=("Matrix<{Cost}>", "Rows<{Cost}>", "Classes<{Cost}>", "Flow<{Cost}>", "Progress"),
 )
 _BLOCK, _CLASSES = FEW.constant("kBlock"), FEW.constant("kClasses")
-_MOST = FEW.constant("kMost") - 2
+MOST = FEW.constant("kMost") - 2
 GOING, SHIPPED, NARROW, FULL, CUT = (
     FEW.constant(name) for name in ("kGoing", "kShipped", "kNarrow", "kFull", "kCut")
 )
@@ -65,7 +65,7 @@ ROOM = 16
 
 def takes(task: TransportTask) -> bool:
     """True if the problem is dense with few columns, and sums of integers fit into 64 bits."""
-    if task.is_sparse or not 0 < task.shape[1] <= _MOST or not task.shape[0]:
+    if task.is_sparse or not 0 < task.shape[1] <= MOST or not task.shape[0]:
         return False
     return not task.is_integer or ROOM * (task.shape[1] + 2) * _largest(task) < 2**62
 

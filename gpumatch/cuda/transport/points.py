@@ -21,7 +21,7 @@ from gpumatch.cuda.transport.dense import Matrix
 from gpumatch.numeric.points.clouds import turned
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
-__all__ = ["Cloud", "solve", "takes"]
+__all__ = ["STORED", "Cloud", "fair_rows", "solve", "takes"]
 
 STORED = 2**22
 """Pairs up to which a matrix is made."""
@@ -38,11 +38,35 @@ def solve(task: TransportTask, points: Points) -> TransportSolution:
     Parameters
     ----------
     task : TransportTask
-        Masses, limits, control and seed. It has no costs. Its totals are positive.
+        Masses, limits, control and seed. Its costs are not read.
     points : Points
         The points whose distances are the costs to minimise, on the device.
     """
-    return core.solve(task, _pairs_of(points))
+    pairs = _pairs_of(points)
+    if task.supply.any() and task.demand.any():
+        return core.solve(task, pairs)
+    return _nothing_shipped(task, pairs)
+
+
+def fair_rows(points: Points, col_dual: Any) -> Any:
+    """The largest duals of the rows that no pair of these points undercuts, rounded down."""
+    return Cloud(points).least_of_rows(col_dual)
+
+
+def _nothing_shipped(task: TransportTask, pairs: core.Source) -> TransportSolution:
+    """The empty flow, where one side has no mass, with duals.
+
+    Columns without demand are full, so their duals are so low that no row is worth less than its
+    limit.
+    """
+    limit, col_dual = task.row_limit, cp.zeros(task.demand.size)
+    if limit is not None and not task.demand.any():
+        col_dual[:] = min(pairs.low - float(limit.max()), 0)
+    row_dual = pairs.least_of_rows(col_dual)
+    if limit is not None:
+        row_dual = cp.minimum(row_dual, limit)
+    none = cp.empty(0, np.int64)
+    return TransportSolution(none, none, none, row_dual, col_dual, True)
 
 
 def _pairs_of(points: Points) -> core.Source:
