@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import Costs
+from gpumatch.contracts import Costs, Points
 from gpumatch.costs import TOO_LARGE
 from gpumatch.numeric.arrays import any_true, array_module, exactly
 from gpumatch.numeric.exact_sums import summands
@@ -152,12 +152,16 @@ class Shipper:
         limit: float | None = None,
         initial: Duals | None = None,
     ) -> Found:
-        """The cheapest flow. Without a limit, the rows ship all."""
-        entries = costs.entries() if costs.is_sparse else costs.dense()
-        dtype = np.dtype(np.int64 if costs.is_integer else np.float64)
-        found = self._run(
-            _wide(entries, dtype), supply, demand, limit, initial, largest=costs.largest
-        )
+        """The cheapest flow. Without a limit, the rows ship all.
+
+        Computed costs are points, which the algorithm takes.
+        """
+        if costs.is_computed:
+            entries: Any = costs.points
+        else:
+            entries = costs.entries() if costs.is_sparse else costs.dense()
+            entries = _wide(entries, np.dtype(np.int64 if costs.is_integer else np.float64))
+        found = self._run(entries, supply, demand, limit, initial, largest=costs.largest)
         lacking = None
         if found.infeasible_rows is not None:
             rows = found.infeasible_rows
@@ -254,13 +258,14 @@ class Shipper:
         largest: float,
         least: Any = None,
     ) -> TransportTask:
-        is_sparse, xp = isinstance(entries, tuple), array_module(supply)
-        dtype = (entries[2] if is_sparse else entries).dtype
-        form: dict[str, Any] = (
-            dict(zip(("indptr", "indices", "data"), entries))
-            if is_sparse
-            else {"costs": entries, "forbidden": forbidden}
-        )
+        xp = array_module(supply)
+        form: dict[str, Any]
+        if isinstance(entries, Points):
+            form, dtype = {"points": entries}, np.dtype(np.float64)
+        elif isinstance(entries, tuple):
+            form, dtype = dict(zip(("indptr", "indices", "data"), entries)), entries[2].dtype
+        else:
+            form, dtype = {"costs": entries, "forbidden": forbidden}, entries.dtype
         return TransportTask(
             supply,
             demand,

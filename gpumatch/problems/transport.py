@@ -31,6 +31,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,12 @@ import numpy as np
 from gpumatch.costs import Costs, DenseCosts, as_costs, check_sums
 from gpumatch.costs.computed import require_host_memory
 from gpumatch.dispatch.backends import choose_transport
-from gpumatch.dispatch.registry import FAIR_ROWS, FAIR_ROWS_ON_DEVICE, load
+from gpumatch.dispatch.registry import (
+    FAIR_ROWS,
+    FAIR_ROWS_OF_POINTS,
+    FAIR_ROWS_ON_DEVICE,
+    load,
+)
 from gpumatch.interop.networkx import is_networkx
 from gpumatch.numeric.arrays import any_true, array_module, array_of, exactly
 from gpumatch.numeric.exact_products import product_terms
@@ -81,7 +87,7 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
         goal = Goal(
             request.maximize, request.cardinality, limit, masses.rows.total > masses.cols.total
         )
-        turned = _Turned.of(costs, masses, goal)
+        turned = _Turned.of(costs, masses, goal, choice.takes_points)
         initial = turned.duals_of(request.initial)
     control.total = turned.rows.total
     shipper = Shipper(
@@ -140,7 +146,8 @@ class _Turned:
     Attributes
     ----------
     costs : Costs
-        Dense or sparse, where the algorithm runs.
+        Dense or sparse, where the algorithm runs. They are computed if the algorithm takes points,
+        and then no matrix is made.
     rows, cols : Bounds
         There, too.
     masses : Masses
@@ -155,10 +162,19 @@ class _Turned:
     goal: Goal
 
     @classmethod
-    def of(cls, given: Costs, masses: Masses, goal: Goal) -> _Turned:
+    def of(
+        cls, given: Costs, masses: Masses, goal: Goal, takes_points: Callable[[Costs], bool]
+    ) -> _Turned:
         sides = masses.rows, masses.cols
         rows, cols = sides[::-1] if goal.transposed else sides
-        return cls(_problem_of(given, goal), rows, cols, masses, goal)
+        turned = cls(given, rows, cols, masses, goal)
+        has_all_pairs = goal.cardinality != "maximum" or goal.cost_limit is None
+        if given.points is not None and has_all_pairs and not turned.has_lower:
+            turned.costs = goal.problem(given)
+            if takes_points(turned.costs):
+                return turned
+        turned.costs = _problem_of(given, goal)
+        return turned
 
     @property
     def has_lower(self) -> bool:
@@ -248,6 +264,10 @@ class _Turned:
         has_left = [units > 0 for units in left]
         if not all(map(any_true, has_left)):
             return found
+        if limit is not None and self.costs.is_computed:
+            near = self.costs.near(limit, *(marks.nonzero()[0] for marks in has_left))
+            if near is not None and not near[0].size:
+                return found
         left_rows, left_cols = (array_of(np, units) for units in left)
         more: list[tuple[int, int, int]] = []
         for tile in self.costs.tiles():
@@ -416,9 +436,12 @@ def _fair(
         make_fair(problem, every, row_dual, col_dual, inside=cover)
         return row_dual, col_dual
     given, row_dual = row_dual, xp.empty_like(row_dual)
-    entries = problem.entries() if problem.is_sparse else problem.dense()
-    write_fair_duals = load(FAIR_ROWS_ON_DEVICE if problem.on_device else FAIR_ROWS)
-    write_fair_duals(entries, col_dual, row_dual, None)
+    if problem.is_computed:
+        row_dual = load(FAIR_ROWS_OF_POINTS)(problem.points, col_dual)
+    else:
+        entries = problem.entries() if problem.is_sparse else problem.dense()
+        write_fair_duals = load(FAIR_ROWS_ON_DEVICE if problem.on_device else FAIR_ROWS)
+        write_fair_duals(entries, col_dual, row_dual, None)
     row_dual = xp.where(row_dual < math.inf, row_dual, given)
     if limit:
         row_dual = difference_below(row_dual, limit)
@@ -471,10 +494,22 @@ def _fair_with_rows_left(
     limit = turned.goal.limit or 0
     row_dual, col_dual = row_dual.copy(), _clipped(col_dual, bounds[1])
     row_dual[is_left & (turned.rows.lower == 0)] = limit
-    make_fair(turned.costs, turned.costs.xp.where(is_left, -1, 0), row_dual, col_dual)
+    if turned.costs.is_computed:
+        row_dual, col_dual = _lowered(turned.costs, row_dual, col_dual, is_left)
+    else:
+        make_fair(turned.costs, turned.costs.xp.where(is_left, -1, 0), row_dual, col_dual)
     if limit:
         row_dual = difference_below(row_dual, limit)
     return _clipped(row_dual, bounds[0]), col_dual
+
+
+def _lowered(problem: Costs, row_dual: Any, col_dual: Any, is_kept: Any) -> tuple[Any, Any]:
+    """Duals of points that no pair undercuts: some rows keep theirs, and columns are lowered."""
+    fair_rows, xp = load(FAIR_ROWS_OF_POINTS), problem.xp
+    kept = is_kept.nonzero()[0]
+    part = problem.restricted(kept, xp.arange(col_dual.size)).transpose()
+    col_dual = xp.minimum(col_dual, fair_rows(part.points, row_dual[kept]))
+    return xp.where(is_kept, row_dual, fair_rows(problem.points, col_dual)), col_dual
 
 
 def _bounds_that_count(turned: _Turned, cover: Any) -> tuple[Bounds, Bounds]:
