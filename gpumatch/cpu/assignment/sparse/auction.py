@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,14 @@ class Auction:
         self.is_doubtful, self.is_too_fine = paths.all_match, False
         self.before: np.ndarray | None = None
 
+    @cached_property
+    def quantum(self) -> Any:
+        """The number of which all differences of costs are small multiples; None if none is.
+
+        It is None, too, if columns may stay unmatched.
+        """
+        return quantum_of(self.paths.entries[2], self.tuning) if self.paths.all_match else None
+
     def hold(self) -> None:
         """Hold phases of falling epsilon, until hardly any row must bid in the next one.
 
@@ -126,8 +135,7 @@ class Auction:
             return
         if not self.is_integer:
             self.bidders.reach = self.number(self.epsilon.now * self.tuning.reach)
-        quantum = quantum_of(paths.entries[2], self.tuning) if paths.all_match else None
-        self._hold_phases(paths.start_with_unmatched_rows(), self.tuning.fewest, quantum)
+        self._hold_phases(paths.start_with_unmatched_rows(), self.tuning.fewest, self.quantum)
 
     def hold_finer(self, bidders: np.ndarray) -> None:
         """Let these rows bid with a finer epsilon, and those of later phases; all pairs are tight.

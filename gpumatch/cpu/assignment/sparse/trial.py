@@ -3,7 +3,8 @@
 If the unmatched rows have several tight columns each, a search of tight pairs matches as many rows
 as it can. In a long trial, rows then bid without an epsilon, so that all pairs stay tight. If few
 rows are unmatched then, they get shortest augmenting paths, as long as the paths so far tell that
-all of them read few entries.
+all of them read few entries. If more rows are unmatched after a search of tight pairs, and the
+costs have few values, they get paths as long as these match them fast.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Trial:
         if not paths.begin(control):
             raise Stopped
         unmatched = paths.start_with_unmatched_rows()
-        if unmatched.size and self._have_choice(unmatched):
+        have_choice = bool(unmatched.size) and self._have_choice(unmatched)
+        if have_choice:
             if not paths.match_all_tight(control, paths.workers):
                 raise Stopped
             unmatched = paths.start_with_unmatched_rows()
@@ -74,6 +76,8 @@ class Trial:
                     return False
                 unmatched = paths.start_with_unmatched_rows()
             unmatched = self._bid_honestly(unmatched)
+        elif have_choice and not self._are_few(unmatched) and self.auction.quantum:
+            return self._serve_groups(unmatched)
         return self._try_to_serve(unmatched)
 
     def _have_choice(self, rows: np.ndarray) -> bool:
@@ -103,11 +107,14 @@ class Trial:
     def _try_to_serve(self, unmatched: np.ndarray) -> bool:
         """Augment from these rows while it is cheap; True if all are served that can be."""
         tuning = self.tuning
-        is_small = self.nnz <= tuning.small
+        most = max(self.effort.reads, (self.nnz <= tuning.small) * tuning.small_reads)
+        return self._serve(unmatched, tuning.step if self._are_few(unmatched) else 0, most)
+
+    def _are_few(self, unmatched: np.ndarray) -> bool:
+        """True if paths may serve so many rows, or must."""
+        is_small = self.nnz <= self.tuning.small
         few = unmatched.size if is_small else self.effort.unmatched * self.nrows
-        most = max(self.effort.reads, is_small * tuning.small_reads)
-        is_tried = self.needs_paths or unmatched.size <= few
-        return self._serve(unmatched, tuning.step if is_tried else 0, most)
+        return self.needs_paths or unmatched.size <= few
 
     def _serve(self, unmatched: np.ndarray, step: float, most: float) -> bool:
         """Augment while paths are expected to read all entries no more often than `most`.
@@ -115,16 +122,52 @@ class Trial:
         They are judged each time after they have read the share `step` of them; nothing is done if
         it is 0.
         """
-        paths = self.paths
-        budget = max(int(step * self.nnz), self.tuning.small) + 1
         outcome, is_cheap = SPENT if unmatched.size else FOUND, step > 0
         while outcome == SPENT and is_cheap:
-            outcome = paths.augment_some(unmatched, min(budget, sparse_search.BUDGET))
-            self.beat()
+            outcome = self._augment(unmatched, step)
             is_cheap = self.needs_paths or self._expected(unmatched.size) <= most
-        paths.record("trial", unmatched, paths.matched, self.control)
+        return self._end(outcome, unmatched)
+
+    def _serve_groups(self, unmatched: np.ndarray) -> bool:
+        """Augment in costs of few values, after a maximum matching in tight pairs.
+
+        Whole groups of rows want fewer columns there. The first path of a group reads all of it,
+        but moves all its prices by the same step of costs, so that most of the other paths are
+        short. If the unmatched rows do not get fewer that fast, all these paths are undone.
+        """
+        paths, rows = self.paths, unmatched.size
+        arrays = paths.price, paths.row_to_col, paths.col_to_row
+        before, row_dual = [array.copy() for array in arrays], paths.row_dual
+        outcome, is_fast = SPENT, True
+        while outcome == SPENT and is_fast:
+            outcome = self._augment(unmatched, self.tuning.step)
+            is_fast = self._serves_groups(rows)
         if outcome == SPENT:
-            paths.leave_search()
+            for array, old in zip(arrays, before):
+                array[:] = old
+            paths.row_dual = row_dual
+        return self._end(outcome, unmatched)
+
+    def _serves_groups(self, rows: int) -> bool:
+        """True if few enough of these rows are unmatched for what paths have read."""
+        tuning, spot = self.tuning, self.paths.spot
+        reads, unmatched = int(spot[SCANS]) / self.nnz, rows - int(spot[NEXT])
+        few = 2 * rows / 4 ** min(reads, tuning.group_steps)
+        is_early = reads < tuning.group_first
+        return is_early or (unmatched <= max(few, tuning.few_paths) and reads < tuning.group_reads)
+
+    def _augment(self, unmatched: np.ndarray, step: float) -> int:
+        """Augment until this share of all entries is read; return the outcome."""
+        budget = max(int(step * self.nnz), self.tuning.small) + 1
+        outcome = self.paths.augment_some(unmatched, min(budget, sparse_search.BUDGET))
+        self.beat()
+        return outcome
+
+    def _end(self, outcome: int, unmatched: np.ndarray) -> bool:
+        """Record the paths; True if all rows are served that can be."""
+        self.paths.record("trial", unmatched, self.paths.matched, self.control)
+        if outcome == SPENT:
+            self.paths.leave_search()
         return outcome != SPENT
 
     def _expected(self, rows: int) -> float:

@@ -322,6 +322,13 @@ def steps_of(a):
     return [phase["step"] for phase in a.stats["trace"]]
 
 
+@pytest.fixture
+def no_groups(monkeypatch):
+    """The trial gives up the paths of groups at once."""
+    tune(monkeypatch, sparse_tuning, group_first=0, group_reads=0)
+
+
+@pytest.mark.usefixtures("no_groups")
 @pytest.mark.parametrize("kind", ["floats", "integers"])
 @pytest.mark.parametrize("values", [2, 8, 64])
 def test_costs_of_few_values_are_searched_exactly(values, kind):
@@ -340,6 +347,7 @@ def test_many_values_are_not_searched_exactly():
     assert "search" not in steps_of(gm.assign(matrix, threads=1))
 
 
+@pytest.mark.usefixtures("no_groups")
 def test_exact_searches_that_find_few_paths_are_given_up(monkeypatch):
     tune(monkeypatch, sparse_tuning, slow=1)
     matrix = few_values(8)
