@@ -304,7 +304,7 @@ def test_threads_are_for_matrices_of_many_rows(monkeypatch, rows, threads):
     tune(monkeypatch, sparse_tuning, shared_rows=rows)
     used, hold = [], Auction.hold
     monkeypatch.setattr(
-        Auction, "hold", lambda self: used.append(self.workers.threads) or hold(self)
+        Auction, "hold", lambda self: used.append(self.paths.workers.threads) or hold(self)
     )
     gm.assign(adversarial.make("decades", 8000, seed=1), backend="cpu", threads=2)
     assert used == [threads]
