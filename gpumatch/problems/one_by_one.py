@@ -94,6 +94,8 @@ class Batch:
                     raise InfeasibleError(*violator_in(self.marked[k], self.nrows), k)
                 a = self._solve_one(k, tell)
             except (ValueError, TypeError) as exc:
+                if exc is self.control.callers_error:
+                    raise
                 error = _named(exc, k)
                 if self.request.on_error == "raise":
                     raise error from None

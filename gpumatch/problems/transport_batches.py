@@ -157,6 +157,8 @@ class _Batch:
             try:
                 self._solve_one(k, threads, must_stop)
             except (ValueError, TypeError) as exc:
+                if exc is self.request.control.callers_error:
+                    raise
                 self.errors[k] = _named(exc, k)
             except KeyboardInterrupt as exc:
                 best = getattr(exc, "result", None)

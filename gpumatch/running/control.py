@@ -121,6 +121,8 @@ class Control:
         The number of matched rows at which the bar is full.
     stopped : bool
         True once the time limit or the callback has stopped the run.
+    callers_error : Exception, optional
+        What the callback has raised. It is none of a problem's own errors.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class Control:
         self._bar: Any = None
         self.total = 0
         self.stopped = False
+        self.callers_error: Exception | None = None
         self._compiled_before = compile_time.spent()
         self._open = 0  # the number of nested parts that are being timed
         self.seconds: dict[str, float] = {COMPILATION: 0.0}
@@ -156,7 +159,12 @@ class Control:
             self._show(matched)
         if self._callback is not None:
             progress = Progress(matched, len(self.trace), elapsed, self._compiled())
-            if self._callback(progress):  # an interrupt may set `stopped` meanwhile
+            try:
+                is_enough = self._callback(progress)
+            except Exception as exc:
+                self.callers_error = exc
+                raise
+            if is_enough:  # an interrupt may set `stopped` meanwhile
                 self.stopped = True
         if self._limit is not None and elapsed >= self._limit:
             self.stopped = True

@@ -137,3 +137,17 @@ def test_tensors_of_a_batch_have_gradients():
     np.testing.assert_allclose(supply.grad, want.row_dual)
     np.testing.assert_allclose(t[2].flow, want[2].flow)
     gm.verify(costs, t, supply=supply, demand=demand)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "mark"])
+@pytest.mark.parametrize("solve", [gm.assign, lambda C, **how: gm.transport(C, 1, 1, **how)])
+def test_an_error_of_the_callback_is_no_problems(solve, on_error):
+    C = [csr_array(np.eye(3))] * 2
+    calls = iter(range(100))
+
+    def fails(progress):
+        if next(calls) == 2:  # those before are between problems
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match=r"^mine$"):
+        solve(C, threads=1, callback=fails, on_error=on_error, cardinality="any")
