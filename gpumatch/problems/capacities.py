@@ -41,7 +41,7 @@ from gpumatch.results.transport import Transport
 from gpumatch.running.control import Control, InterruptsStop
 from gpumatch.transport_contracts import BoundedSolution, BoundedTask
 
-__all__ = ["solve"]
+__all__ = ["in_units", "solve"]
 
 
 def solve(C: Any, supply: Any, demand: Any, pair_capacity: Any, request: Request) -> Transport:
@@ -66,9 +66,8 @@ def solve(C: Any, supply: Any, demand: Any, pair_capacity: Any, request: Request
         limit = checked_limit(request.cost_limit, given.is_integer, request.maximize)
         goal = Goal(request.maximize, request.cardinality, limit, False)
         capacities = PairCapacities(pair_capacity, C, on_host)
-        if masses.unit == 1 and not _are_whole(capacities.values):
-            masses = _in_fractions(masses)
-        problem = _Bounded.of(on_host, masses, capacities, goal)
+        masses, units = in_units(capacities, masses)
+        problem = _Bounded.of(on_host, masses, capacities, units, goal)
         initial = flow_duals(request.initial, given.shape, problem.is_integer, goal.maximize)
     control.total = min(masses.rows.total, masses.cols.total)
     run = _Run(load(BOUNDED_FLOWS[choice.backend]), control)
@@ -82,6 +81,22 @@ def solve(C: Any, supply: Any, demand: Any, pair_capacity: Any, request: Request
         result = problem.result(found, given, stats)
     stop.bring(result)
     return result
+
+
+def in_units(capacities: PairCapacities, masses: Masses) -> tuple[Masses, Any]:
+    """The masses, in fractions if the capacities are, and the capacities in their whole units.
+
+    Capacities are rounded down. One for all pairs is an int.
+    """
+    values = capacities.values
+    if masses.unit == 1 and not _are_whole(values):
+        masses = _in_fractions(masses)
+    if values.dtype.kind != "f" and masses.unit == 1:
+        units = np.minimum(values, MOST)
+    else:
+        units = np.floor(np.minimum(values / masses.unit, float(MOST)))
+    units = units.astype(np.int64)
+    return masses, units if units.ndim else int(units)
 
 
 class _Run:
@@ -157,7 +172,9 @@ class _Bounded:
     """The caller's capacities in units."""
 
     @classmethod
-    def of(cls, costs: Costs, masses: Masses, capacities: PairCapacities, goal: Goal) -> _Bounded:
+    def of(
+        cls, costs: Costs, masses: Masses, capacities: PairCapacities, units: Any, goal: Goal
+    ) -> _Bounded:
         turned = goal.problem(costs)
         if isinstance(turned, DenseCosts):
             turned = turned.stored_sparse()
@@ -167,9 +184,8 @@ class _Bounded:
         prices = turned.weights.astype(number)
         limit = number(goal.limit or 0)
         check_sums(8 * max(turned.largest, abs(limit.item())), min(turned.shape) + 1)
-        units = _in_units(capacities.values, masses)
         capacity = np.minimum(masses.rows.upper[rows], masses.cols.upper[cols])
-        capacity = np.minimum(capacity, capacities.at(units, rows, cols))
+        capacity = np.minimum(capacity, capacities.at(np.asarray(units), rows, cols))
         lower, upper = (
             np.concatenate([getattr(side, name) for side in (masses.rows, masses.cols)])
             for name in ("lower", "upper")
@@ -303,7 +319,7 @@ class _Bounded:
             array(sign * dual[nrows:]),
             row_bounds=tuple(map(array, masses.rows)),
             col_bounds=tuple(map(array, masses.cols)),
-            pair_capacity=self.units if self.units.ndim else int(self.units),
+            pair_capacity=self.units,
             unit=masses.unit,
             dtype=masses.dtype,
             pair_costs=array(sign * prices),
@@ -437,13 +453,6 @@ def _in_fractions(masses: Masses) -> Masses:
     )
     dtype = masses.dtype if masses.dtype.kind == "f" else np.dtype(np.float64)
     return Masses(rows, cols, 2.0**-shift, dtype)
-
-
-def _in_units(values: np.ndarray, masses: Masses) -> np.ndarray:
-    """Capacities in whole units, rounded down."""
-    if values.dtype.kind != "f" and masses.unit == 1:
-        return np.minimum(values, MOST).astype(np.int64)
-    return np.floor(np.minimum(values / masses.unit, float(MOST))).astype(np.int64)
 
 
 def _joined(found: BoundedSolution) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.costs import CostBatch, as_costs
+from gpumatch.costs.capacities import PairCapacities
 from gpumatch.dispatch.backends import check_backend
 from gpumatch.numeric.arrays import has_length
 from gpumatch.problems import capacities, transport
@@ -105,6 +106,11 @@ class _Batch:
         self.capacity = capacity
         if _is_list(capacity) and len(capacity) != len(problems):
             raise ValueError(f"pair_capacity must have {len(problems)} parts; got {len(capacity)}")
+        wanted, shape = (len(problems), *problems.shape), getattr(capacity, "shape", ())
+        if len(shape) == 3 and tuple(shape) != wanted:
+            raise ValueError(
+                f"pair_capacity of a batch must have the shape {wanted}; got {tuple(shape)}"
+            )
         self.found: dict[int, Transport] = {}
         self.errors: dict[int, Exception] = {}
         self.is_stopped = False
@@ -209,10 +215,14 @@ class _Batch:
     def _nothing(self, k: int) -> Transport:
         """An empty flow of a problem, which proves nothing."""
         shape = tuple(self.problems.sizes[k].tolist())
-        is_integer, xp = True, self.problems.xp
+        is_integer, xp, units, given = True, self.problems.xp, None, self._capacity_of(k)
         try:
-            is_integer = as_costs(self.problems[k]).is_integer
+            costs = as_costs(self.problems[k])
+            is_integer = costs.is_integer
             masses = masses_of(*self.masses[k], (shape[0], shape[1]))
+            if given is not None:
+                bounds = PairCapacities(given, self.problems[k], costs.to_host())
+                masses, units = capacities.in_units(bounds, masses)
         except (ValueError, TypeError):
             rows, cols = (np.zeros(length, np.int64) for length in shape)
             masses = Masses(Bounds(rows, rows), Bounds(cols, cols), 1, np.dtype(np.int64))
@@ -225,6 +235,7 @@ class _Batch:
             *(xp.zeros(length, number) for length in shape),
             row_bounds=tuple(map(xp.asarray, masses.rows)),
             col_bounds=tuple(map(xp.asarray, masses.cols)),
+            pair_capacity=units,
             unit=masses.unit,
             dtype=masses.dtype,
             pair_costs=xp.zeros(0, number),

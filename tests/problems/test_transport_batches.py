@@ -139,6 +139,22 @@ def test_tensors_of_a_batch_have_gradients():
     gm.verify(costs, t, supply=supply, demand=demand)
 
 
+def test_capacities_of_a_batch_are_one_for_each_pair_of_it():
+    C = np.ones((2, 3, 4), np.int64)
+    for shape in ((1, 3, 4), (3, 3, 4), (2, 4, 4)):
+        with pytest.raises(ValueError, match=r"pair_capacity of a batch must have the shape \(2, "):
+            gm.transport(C, 1, 1, pair_capacity=np.ones(shape), on_error="mark")
+
+
+def test_a_problem_without_a_flow_names_the_capacities():
+    C = np.ones((2, 3, 4))
+    C[1, 0] = np.inf
+    for capacity in (2, 0.5, np.full((2, 3, 4), 2)):
+        t = gm.transport(C, 1, 1, pair_capacity=capacity, on_error="mark")
+        assert (t.proven.tolist(), t.errors.keys()) == ([True, False], {1})
+        gm.verify(C, t, optimal=False, supply=1, demand=1, pair_capacity=capacity)
+
+
 @pytest.mark.parametrize("on_error", ["raise", "mark"])
 @pytest.mark.parametrize("solve", [gm.assign, lambda C, **how: gm.transport(C, 1, 1, **how)])
 def test_an_error_of_the_callback_is_no_problems(solve, on_error):
