@@ -27,7 +27,8 @@ With capacities of pairs, let k be the least of a pair's capacity and of the upp
 vertices, and P any pairs that cost less than their prices. P's pairs need not be fair: B gets the
 sum of k (c - L - u - v) over P instead. A pair of P with reduced cost r < 0 pays r f' >= r k, and
 prices that are lowered for other pairs only raise its r. Pairs that cost hardly less than their
-prices, as by rounding, are not in P but made fair, because they may be many. The cover is a cut: it
+prices, as by rounding, may be many. Those of a vertex are all in P or all made fair, whatever takes
+less from B. The cover is a cut: it
 need not touch every pair, and the capacities of the pairs that it does not touch, those across,
 belong to its masses. Every largest flow fills these, so B gets k (c - u - v) of each of them, of
 either sign. docs/algorithms/correctness.md has more.
@@ -398,6 +399,7 @@ class _Claim:
             of_rows, [self.prices[1]], self.costs.largest, is_integer=self.costs.is_integer
         )
         self.lowered = [np.zeros(length, prices.dtype) for length in self.costs.shape]
+        self.paid_by_pairs = [np.zeros(length) for length in self.costs.shape]
         self.worst: tuple[Any, int, int] | None = None
         self.edges, is_covered = 0, True
         none = np.zeros(0, np.int64)
@@ -462,6 +464,10 @@ class _Claim:
         if not amounts.size:
             return
         of_row = into_rows[rows]
+        if self.capacity is not None:
+            paid = amounts * self._room(rows, cols)
+            np.add.at(self.paid_by_pairs[0], rows[of_row], paid[of_row])
+            np.add.at(self.paid_by_pairs[1], cols[~of_row], paid[~of_row])
         np.maximum.at(self.lowered[0], rows[of_row], amounts[of_row])
         np.maximum.at(self.lowered[1], cols[~of_row], amounts[~of_row])
         at = amounts.argmax()
@@ -478,10 +484,18 @@ class _Claim:
             base = products(self.base[:1], np.array([self.total])) * unit
         if is_complete and all(most(part) < math.inf for part in self.lowered):
             bound = base
-            for price, lowered, dual, least, (_, upper) in zip(
-                self.prices, self.lowered, self.duals, self.least, self.bounds
+            for price, lowered, by_pairs, dual, least, (_, upper) in zip(
+                self.prices, self.lowered, self.paid_by_pairs, self.duals, self.least, self.bounds
             ):
                 bound += products(price, np.where(price > 0, least, upper)) * unit
+                if self.capacity is not None:
+                    # Each sum has as many terms as a vertex has pairs, which are rounded, too.
+                    by_pairs = by_pairs * (1 + (max(self.costs.shape) + 4) * 2.0**-52)
+                    are_paid = by_pairs < lowered * np.maximum(upper, 1).astype(np.float64)
+                    lowered = np.where(are_paid, 0, lowered)
+                    paid = products(by_pairs[are_paid], np.ones(count_of(are_paid), np.int64))
+                    bound -= paid * unit
+                    moved += paid * unit
                 bound -= products(lowered, upper) * unit
                 cut = dual * self.sign - price
                 for part in (lowered, cut):

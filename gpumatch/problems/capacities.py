@@ -305,6 +305,7 @@ class _Bounded:
             raise ValueError("the total cost is beyond the range of float64") from None
         dual = self._clipped(found)
         if not self.is_integer and found.has_ended:
+            dual = self._without_rounding(found, dual)
             dual[:nrows] = self._best_rows(found, dual)
         proof = self._proof(found, dual, terms, objective, given)
         array, cut = given.xp.asarray, found.cut
@@ -345,6 +346,15 @@ class _Bounded:
         """Duals with 0 in place of those above, where the lower bound is 0 and not the upper."""
         is_capacity = (self._least(found) == 0) & (self.bounds.upper > 0)
         return np.where(is_capacity, np.minimum(found.dual, 0), found.dual)
+
+    def _without_rounding(self, found: _Found, dual: np.ndarray) -> np.ndarray:
+        """Duals with 0 where rounding alone gives them another sign than the flow asks for.
+
+        A vertex with a large mass, most of which its pairs cannot carry, would enlarge the gap.
+        """
+        sums = self.pairs.sums(found.flow, dual.size)
+        dual = np.where(sums < self.bounds.upper, np.maximum(dual, 0), dual)
+        return np.where(sums > self._least(found), np.minimum(dual, 0), dual)
 
     def _best_rows(self, found: _Found, dual: np.ndarray) -> np.ndarray:
         """Duals of the rows of floats that prove the most beside those of the columns.

@@ -198,3 +198,32 @@ def test_batches_points_and_tensors():
     t = gm.transport(tensor, 3, 4, pair_capacity=torch.tensor(own[0]))
     t.objective.backward()
     np.testing.assert_array_equal(tensor.grad, t.to_matrix().toarray())
+
+
+def test_pairs_pay_for_rounding_where_masses_are_large_or_none():
+    how = {"supply": ([3, 0], [10**6, 0]), "demand": 10**6, "pair_capacity": 2}
+    costs = np.array([[1.0, 2.0, 4.0], [9.0, 9.0, 9.0]])
+    t = gm.transport(costs, **how, cardinality="any")
+    assert (t.objective, t.proven) == (4, True)
+    t.row_dual[:], t.col_dual[:] = (2, 9), 0
+    for row, dual in ((0, np.nextafter(2.0, 3.0)), (1, np.nextafter(9.0, 10.0))):
+        t.row_dual[row] = dual
+        gm.verify(costs, t, **how)
+    t.row_dual[0] = 2 + 1e-9
+    with pytest.raises(CertificateError, match="costs less than its duals"):
+        gm.verify(costs, t, **how)
+
+
+def test_a_column_with_room_has_no_price_by_rounding():
+    for seed in (57, 79, 165):
+        random = np.random.default_rng(seed)
+        costs = random.normal(size=(3, 3)) * 30
+        supply, demand = (random.integers(0, 10**5, 3) for _ in range(2))
+        limit = random.choice(costs.ravel())
+        duals = np.zeros(3), random.normal(size=3) * 30
+        t = gm.transport(
+            costs, supply, demand, pair_capacity=2, cost_limit=limit, cardinality="any",
+            initial=duals,
+        )  # fmt: skip
+        assert t.proven
+        gm.verify(costs, t, supply=supply, demand=demand, pair_capacity=2)
