@@ -18,7 +18,10 @@ PACKAGE = Path(gpumatch.__file__).parent
 
 # From the ground up. A module stands where the longest of these names that it begins with does.
 FLOORS = [
-    {"running.compile_time", "running.interrupts", "running.kept_memory"},
+    {
+        *("dispatch.devices", "running.compile_time", "running.interrupts"),
+        "running.kept_memory",
+    },
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"numeric.arrays"},
     {"contracts"},
@@ -34,7 +37,7 @@ FLOORS = [
     {"interop.compressed"},
     {"bipartite"},
     {"costs"},
-    {"certificates", "dispatch.devices", "dispatch.registry", "io", "results", "running"},
+    {"certificates", "dispatch.registry", "io", "results", "running"},
     {"dispatch"},
     {"problems.at_limit", "problems.initial", "problems.request"},
     {"problems.cardinality"},

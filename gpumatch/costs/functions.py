@@ -13,6 +13,7 @@ from gpumatch.contracts import Tile
 from gpumatch.costs.base import Extent, check_extent, extent_of, sum_dtype, tile_size
 from gpumatch.costs.computed import ComputedCosts
 from gpumatch.dispatch.by_device import device_function
+from gpumatch.dispatch.devices import why_no_cuda
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import array_module, array_of, as_array
 
@@ -107,15 +108,21 @@ class FunctionCosts(ComputedCosts):
         if number.kind not in "biuf" or number.itemsize > 8:
             raise TypeError(f"dtype must be of real numbers of up to 64 bits; got {number}")
         self._device: Any = None
-        if source is not None:
-            parts = [source_of(part) if is_tensor(part) else part for part in arrays]
-            self._device = device_function(source, number, parts)
-            tile = self._device.block
         self._function: Any = tile
         self._shape, self._dtype = (nrows, ncols), number
         self._is_transposed, self._sign, self._is_float = False, 1, False
         self._range: tuple[Any, Any] | None = None
-        first = self._asked(slice(0, min(1, nrows)), slice(0, min(1, ncols)))
+        try:
+            if source is not None:
+                parts = [source_of(part) if is_tensor(part) else part for part in arrays]
+                self._device = device_function(source, number, parts)
+                self._function = self._device.block
+            first = self._asked(slice(0, min(1, nrows)), slice(0, min(1, ncols)))
+        except RuntimeError as exc:
+            reason = None if source is None else why_no_cuda()
+            if reason is None:
+                raise
+            raise RuntimeError(f"source needs a GPU and CuPy: {reason}") from exc
         self._xp = self._home = array_module(first)
         extent = self._given_extent(low, high)
         if extent is None:

@@ -53,6 +53,21 @@ def test_what_is_no_function_is_refused(given):
         FunctionCosts(**{"shape": (3, 3), "dtype": float, **named})
 
 
+def test_a_source_without_a_gpu_is_told_why(monkeypatch):
+    pytest.importorskip("cupy")
+    from gpumatch.costs import functions
+    from gpumatch.cuda.assignment.points.device_functions import DeviceFunction
+
+    def fails(*_):
+        raise RuntimeError("cudaErrorInsufficientDriver")
+
+    monkeypatch.setattr(functions, "why_no_cuda", lambda: "there is none")
+    for name in ("block", "of"):  # arrays fail before any block
+        monkeypatch.setattr(DeviceFunction, name, fails)
+        with pytest.raises(RuntimeError, match="source needs a GPU and CuPy: there is none"):
+            FunctionCosts(source=SOURCE, shape=(3, 3), dtype=float)
+
+
 def test_the_compiler_takes_the_source():
     """And names its lines, with the caller's arrays in the call."""
     nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
