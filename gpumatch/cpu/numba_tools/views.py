@@ -187,7 +187,7 @@ def _trial() -> bool:
     facts = attempt(numbers, pairs)
     return (
         facts == ((2, 2), (16, 8), 2, 8, 4, 14.0)
-        and numbers.tolist() == [2.0, 2.0, 0, 0, 0, 0.5, 0, 0]
+        and numbers.tolist() == [2.0, 2.0, 0, 2.0, 0, 0.5, 0, 0]
         and pairs.tolist() == [[0, 0, 0], [0, 0, 7]]
     )
 
