@@ -47,7 +47,10 @@ def costs_of_clouds(
 
 
 def _check(parts: list[Any]) -> None:
-    """Check the shapes of what is given."""
+    """Check that there are points, and the shapes of what is given."""
+    for part, name in zip(parts[:2], NAMES):
+        if part is None:
+            raise TypeError(f"{name} must be an array of three dimensions; got None")
     for part, name, dimensions in zip(parts, NAMES, (3, 3, 2, 2)):
         if part is not None and part.ndim != dimensions:
             raise ValueError(

@@ -456,6 +456,8 @@ def test_what_is_no_batch_of_clouds_is_refused():
             PointCosts.batch(*given)
     with pytest.raises(ValueError, match=r"row_offset must have the shape \(3, 5\); got \(3, 7\)"):
         PointCosts.batch(X, Y, row_offset=np.zeros((3, 7)))
+    with pytest.raises(TypeError, match="Y must be an array"):
+        PointCosts.batch(X, None)
     assert PointCosts.batch(X[:0], Y[:0]) == []
 
 
