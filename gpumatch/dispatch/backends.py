@@ -143,6 +143,11 @@ def check_backend(backend: str) -> None:
     _check_cuda(backend, "")
 
 
+def check_algorithm(problem: str, algorithm: str) -> None:
+    """Raise ValueError if no algorithm for this problem has the name."""
+    _check_name("algorithm", algorithm, table(problem))
+
+
 # -- what a call requires --------------------------------------------------------------------------
 
 

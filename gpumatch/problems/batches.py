@@ -6,7 +6,7 @@ import numpy as np
 
 from gpumatch.batch_contracts import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
 from gpumatch.costs import CostBatch
-from gpumatch.dispatch.backends import check_backend
+from gpumatch.dispatch.backends import check_algorithm, check_backend
 from gpumatch.dispatch.registry import BATCHES, load
 from gpumatch.problems.device_batches import (
     fit_together,
@@ -27,6 +27,7 @@ MOST = 2**18
 
 def solve(problems: CostBatch, request: Request) -> BatchAssignment:
     """The assignments of all problems, by kernels for batches if these serve, else one by one."""
+    check_algorithm("assignment", request.algorithm)
     if request.backend != "auto":
         check_backend(request.backend)
     batch, control = Batch(problems, request), request.control

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpumatch.costs import CostBatch, as_costs
 from gpumatch.costs.capacities import PairCapacities
-from gpumatch.dispatch.backends import check_backend
+from gpumatch.dispatch.backends import check_algorithm, check_backend
 from gpumatch.numeric.arrays import has_length
 from gpumatch.problems import capacities, transport
 from gpumatch.problems.flows import InfeasibleMassesError
@@ -35,6 +35,7 @@ def solve(
     InfeasibleMassesError, TypeError, ValueError
         The error of the first problem that has one, if errors are raised.
     """
+    check_algorithm("transport", request.algorithm)
     if request.backend != "auto":
         check_backend(request.backend)
     masses = _Masses(problems, supply, demand)

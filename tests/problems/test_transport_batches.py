@@ -167,3 +167,10 @@ def test_an_error_of_the_callback_is_no_problems(solve, on_error):
 
     with pytest.raises(ValueError, match=r"^mine$"):
         solve(C, threads=1, callback=fails, on_error=on_error, cardinality="any")
+
+
+@pytest.mark.parametrize("solve", [gm.assign, lambda C, **how: gm.transport(C, 1, 1, **how)])
+def test_a_wrong_algorithm_is_an_error_of_the_call(solve):
+    with pytest.raises(ValueError, match="algorithm must be") as caught:
+        solve(np.zeros((2, 3, 3)), algorithm="engin", on_error="mark")
+    assert "problem" not in str(caught.value)
