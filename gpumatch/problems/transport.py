@@ -1,4 +1,4 @@
-"""Transport: how each cardinality becomes flows between bounds, and what proves its result.
+"""Transport: how each cardinality becomes flows between bounds, and the theorem of its proof.
 
 Each row i may ship from l_i to h_i units, and each column likewise: the caller's bounds, where a
 plain supply or demand s means from 0 to s. The result has prices u_i of rows and v_j of columns.
@@ -22,13 +22,12 @@ say which bounds count:
 
 Prices are 0 or less at a vertex whose l is 0 and not its h. They are 0 or more where the flow is
 below h, and 0 or less where it is above l. This holds up to rounding for floats, where the gap,
-objective - B, is rigorous as for assignments (`gpumatch.numeric.gaps`). With all masses 1, these
-are the conditions of `gpumatch.problems.cardinality`.
+objective - B, is rigorous as for assignments (`gpumatch.problems.flow_proofs`). With all masses 1,
+these are the conditions of `gpumatch.problems.cardinality`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -39,22 +38,13 @@ import numpy as np
 from gpumatch.costs import Costs, DenseCosts, as_costs, check_sums
 from gpumatch.costs.computed import require_host_memory
 from gpumatch.dispatch.backends import choose_transport
-from gpumatch.dispatch.registry import (
-    FAIR_ROWS,
-    FAIR_ROWS_OF_POINTS,
-    FAIR_ROWS_ON_DEVICE,
-    load,
-)
 from gpumatch.interop.networkx import is_networkx
-from gpumatch.numeric.arrays import any_true, array_module, array_of, exactly
-from gpumatch.numeric.exact_products import product_terms
-from gpumatch.numeric.exact_sums import magnitude
-from gpumatch.numeric.fair_duals import difference_below, make_fair
-from gpumatch.numeric.gaps import Proof, proof_of, rounding_above
+from gpumatch.numeric.arrays import any_true, array_of, exactly
 from gpumatch.numeric.units import merged, order_of, units_at
-from gpumatch.problems.flows import Found, InfeasibleMassesError, Shipper, total_of
+from gpumatch.problems.flow_proofs import Minimised, Outcome
+from gpumatch.problems.flows import Found, InfeasibleMassesError, Shipper
 from gpumatch.problems.initial import flow_duals
-from gpumatch.problems.masses import Bounds, Masses, masses_of
+from gpumatch.problems.masses import Masses, masses_of
 from gpumatch.problems.request import Goal, Request, checked_limit
 from gpumatch.results.transport import Transport
 from gpumatch.running.control import InterruptsStop
@@ -139,27 +129,8 @@ def check_room(costs: Costs) -> None:
         require_host_memory(nbytes, costs, hint)
 
 
-@dataclasses.dataclass
-class _Turned:
-    """A problem whose costs are minimised, and whose rows have the smaller total.
-
-    Attributes
-    ----------
-    costs : Costs
-        Dense or sparse, where the algorithm runs. They are computed if the algorithm takes points,
-        and then no matrix is made.
-    rows, cols : Bounds
-        There, too.
-    masses : Masses
-        Those of the caller, whose rows may be the columns here.
-    goal : Goal
-    """
-
-    costs: Costs
-    rows: Bounds
-    cols: Bounds
-    masses: Masses
-    goal: Goal
+class _Turned(Minimised):
+    """A problem as it is solved: its costs are minimised, and its rows have the smaller total."""
 
     @classmethod
     def of(
@@ -176,11 +147,6 @@ class _Turned:
         turned.costs = _problem_of(given, goal)
         return turned
 
-    @property
-    def has_lower(self) -> bool:
-        """Whether a lower bound counts, beyond those of rows that ship all they have."""
-        return self.cols.has_lower or (not self.goal.is_full and self.rows.has_lower)
-
     def duals_of(self, initial: Any) -> tuple[Any, Any] | None:
         """The caller's initial duals as the algorithm takes them."""
         shape = self.masses.rows.upper.size, self.masses.cols.upper.size
@@ -195,12 +161,12 @@ class _Turned:
 
     def solved_by(
         self, shipper: Shipper, initial: tuple[Any, Any] | None, given: Costs
-    ) -> tuple[Found, Any, _Outcome]:
+    ) -> tuple[Found, Any, Outcome]:
         """The flow, marks of its cover, and what it costs and proves."""
         found, cover = self.found_by(shipper, initial)
         if found.lacking is not None:
             raise self.error_of(*found.lacking)
-        return found, cover, _Outcome.of(self, found, cover, given)
+        return found, cover, Outcome.of(self, found, cover, given)
 
     # -- what is shipped ---------------------------------------------------------------------------
 
@@ -307,7 +273,7 @@ class _Turned:
     # -- what proves it ----------------------------------------------------------------------------
 
     def result(
-        self, found: Found, cover: Any, given: Costs, outcome: _Outcome, stats: dict[str, Any]
+        self, found: Found, cover: Any, given: Costs, outcome: Outcome, stats: dict[str, Any]
     ) -> Transport:
         """The Transport with the caller's rows, columns, signs and kind of arrays."""
         masses, goal = self.masses, self.goal
@@ -340,216 +306,6 @@ class _Turned:
             else tuple(array(side.nonzero()[0]) for side in cover),
             stats=stats,
         )
-
-
-@dataclasses.dataclass
-class _Outcome:
-    """What a flow costs, and what its duals prove; duals are less the limit, if there is one."""
-
-    costs: Any
-    objective: float
-    proof: Proof
-    row_dual: Any
-    col_dual: Any
-
-    @classmethod
-    def of(cls, turned: _Turned, found: Found, cover: Any, given: Costs) -> _Outcome:
-        problem, goal = turned.costs, turned.goal
-        xp = problem.xp
-        is_integer = problem.is_integer
-        scale = turned.masses.unit
-        costs = problem.at(found.rows, found.cols)
-        costs = costs.astype(np.int64 if is_integer else np.float64)
-        unit = 1 if is_integer else scale  # integers are added up in units
-        try:
-            terms = product_terms(costs, found.flow, unit)
-            objective: float = sum(terms) * scale if is_integer else math.fsum(terms)
-        except OverflowError:
-            raise ValueError("the total cost is beyond the range of float64") from None
-        limit = goal.limit
-        bounds = _bounds_that_count(turned, cover)
-        sums = [
-            units_at(ends, found.flow, side.upper.size)
-            for ends, side in zip((found.rows, found.cols), bounds)
-        ]
-        is_complete = not any(any_true(got < side.lower) for got, side in zip(sums, bounds))
-        if goal.cardinality == "maximum" and cover is None:
-            is_complete = False
-        row_dual, col_dual = found.row_dual.copy(), found.col_dual.copy()
-        if not is_complete:
-            return cls(costs, objective, Proof(math.inf, False), row_dual, col_dual)
-        largest = max(magnitude(costs), abs(limit or 0) if found.flow.size else 0)
-        total = total_of(found.flow)
-        base = [] if not limit else product_terms(np.array([limit], costs.dtype), np.array([total]))
-        base = [-part * unit for part in base]
-
-        def proof_by(row_dual: Any, col_dual: Any) -> Proof:
-            prices = _clipped(row_dual, bounds[0]), _clipped(col_dual, bounds[1])
-            less = []
-            for price, side in zip(prices, bounds):
-                units = xp.where(price > 0, side.lower, side.upper)
-                less += product_terms(-price, units, unit)
-            proof = proof_of(
-                [*terms, *base, *less],
-                min(problem.shape),
-                has_ended=found.has_ended,
-                is_integer=is_integer,
-                largest=lambda: largest,
-                largest_dual=lambda: max(magnitude(row_dual), magnitude(col_dual)),
-                objective=objective,
-                rounding=_rounding_of(given, turned, costs, found.flow, limit),
-                mass=total * scale,
-            )
-            return proof if not is_integer else proof._replace(gap=proof.gap * scale)
-
-        if is_integer:
-            if limit:
-                row_dual -= limit
-            row_dual, col_dual = _clipped(row_dual, bounds[0]), _clipped(col_dual, bounds[1])
-            return cls(costs, objective, proof_by(row_dual, col_dual), row_dual, col_dual)
-        is_left = sums[0] < turned.rows.upper
-        prices = _fair(turned, row_dual, col_dual, bounds, cover)
-        proof = proof_by(*prices)
-        if not proof.proven and found.has_ended and turned.has_lower:
-            row_dual, col_dual = _retraced(found, costs, bounds, sums, limit or 0)
-            others = _fair(turned, row_dual, col_dual, bounds, cover)
-            other = proof_by(*others)
-            if other.gap < proof.gap:
-                prices, proof = others, other
-        if not proof.proven and limit is not None and any_true(is_left):
-            others = _fair_with_rows_left(turned, row_dual, col_dual, bounds, is_left)
-            other = proof_by(*others)
-            if other.gap < proof.gap:
-                prices, proof = others, other
-        return cls(costs, objective, proof, *prices)
-
-
-def _fair(
-    turned: _Turned, row_dual: Any, col_dual: Any, bounds: Any, cover: Any
-) -> tuple[Any, Any]:
-    """Duals of floats that no pair undercuts: for the columns', the largest of the rows."""
-    problem, limit = turned.costs, turned.goal.limit
-    xp, col_dual = problem.xp, _clipped(col_dual, bounds[1])
-    if cover is not None and any_true(cover[1]):
-        row_dual = _clipped(row_dual, bounds[0])
-        every = xp.zeros(row_dual.size, np.int64)
-        make_fair(problem, every, row_dual, col_dual, inside=cover)
-        return row_dual, col_dual
-    given, row_dual = row_dual, xp.empty_like(row_dual)
-    if problem.is_computed:
-        row_dual = load(FAIR_ROWS_OF_POINTS)(problem.points, col_dual)
-    else:
-        entries = problem.entries() if problem.is_sparse else problem.dense()
-        write_fair_duals = load(FAIR_ROWS_ON_DEVICE if problem.on_device else FAIR_ROWS)
-        write_fair_duals(entries, col_dual, row_dual, None)
-    row_dual = xp.where(row_dual < math.inf, row_dual, given)
-    if limit:
-        row_dual = difference_below(row_dual, limit)
-    return _clipped(row_dual, bounds[0]), col_dual
-
-
-def _retraced(
-    found: Found, costs: Any, bounds: Any, sums: list[Any], limit: float
-) -> tuple[Any, Any]:
-    """Duals of floats found again along the pairs with flow, whose costs may be small.
-
-    Duals of a network were shifted, and have its largest numbers' rounding. A vertex whose flow is
-    between its bounds has the dual 0, or a row the limit. From these, and from one column of each
-    part of the flow that has none, the duals follow by the costs of pairs with flow. The host finds
-    them.
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    xp = array_module(costs)
-    rows, cols, costs = (array_of(np, part) for part in (found.rows, found.cols, costs))
-    row_dual, col_dual = (array_of(np, dual).copy() for dual in (found.row_dual, found.col_dual))
-    nrows, ncols = row_dual.size, col_dual.size
-    of_rows, of_cols = (
-        array_of(np, (side.lower < got) & (got < side.upper)) for side, got in zip(bounds, sums)
-    )
-    row_dual[of_rows], col_dual[of_cols] = limit, 0.0
-    ends = rows, cols + nrows
-    graph = coo_array((np.ones(costs.size), ends), shape=(nrows + ncols, nrows + ncols))
-    count, part = connected_components(graph, directed=False)
-    has_one = np.zeros(count, bool)
-    has_one[part[:nrows][of_rows]] = has_one[part[nrows:][of_cols]] = True
-    firsts = np.unique(part[nrows:], return_index=True)
-    of_cols[firsts[1][~has_one[firsts[0]]]] = True
-    while True:
-        row_gains = of_cols[cols] & ~of_rows[rows]
-        row_dual[rows[row_gains]] = costs[row_gains] - col_dual[cols[row_gains]]
-        of_rows[rows[row_gains]] = True
-        col_gains = of_rows[rows] & ~of_cols[cols]
-        col_dual[cols[col_gains]] = costs[col_gains] - row_dual[rows[col_gains]]
-        of_cols[cols[col_gains]] = True
-        if not (row_gains.any() or col_gains.any()):
-            return array_of(xp, row_dual), array_of(xp, col_dual)
-
-
-def _fair_with_rows_left(
-    turned: _Turned, row_dual: Any, col_dual: Any, bounds: Any, is_left: Any
-) -> tuple[Any, Any]:
-    """Duals of floats where rows with units left have the limit, and columns are lowered."""
-    limit = turned.goal.limit or 0
-    row_dual, col_dual = row_dual.copy(), _clipped(col_dual, bounds[1])
-    row_dual[is_left & (turned.rows.lower == 0)] = limit
-    if turned.costs.is_computed:
-        row_dual, col_dual = _lowered(turned.costs, row_dual, col_dual, is_left)
-    else:
-        make_fair(turned.costs, turned.costs.xp.where(is_left, -1, 0), row_dual, col_dual)
-    if limit:
-        row_dual = difference_below(row_dual, limit)
-    return _clipped(row_dual, bounds[0]), col_dual
-
-
-def _lowered(problem: Costs, row_dual: Any, col_dual: Any, is_kept: Any) -> tuple[Any, Any]:
-    """Duals of points that no pair undercuts: some rows keep theirs, and columns are lowered."""
-    fair_rows, xp = load(FAIR_ROWS_OF_POINTS), problem.xp
-    kept = is_kept.nonzero()[0]
-    part = problem.restricted(kept, xp.arange(col_dual.size)).transpose()
-    col_dual = xp.minimum(col_dual, fair_rows(part.points, row_dual[kept]))
-    return xp.where(is_kept, row_dual, fair_rows(problem.points, col_dual)), col_dual
-
-
-def _bounds_that_count(turned: _Turned, cover: Any) -> tuple[Bounds, Bounds]:
-    """The bounds of all flows that compete, as the head of this module says."""
-    rows, cols, where = turned.rows, turned.cols, turned.costs.xp.where
-    if turned.goal.cardinality == "maximum":
-        if cover is None:
-            return rows, cols
-        return (
-            Bounds(where(cover[0], rows.upper, rows.lower), rows.upper),
-            Bounds(where(cover[1], cols.upper, cols.lower), cols.upper),
-        )
-    if turned.goal.is_full:
-        return Bounds(rows.upper, rows.upper), cols
-    return rows, cols
-
-
-def _clipped(dual: Any, bounds: Bounds) -> Any:
-    """Duals with 0 in place of those above, where the lower bound is 0 and not the upper one."""
-    xp, is_capacity = array_module(dual), (bounds.lower == 0) & (bounds.upper > 0)
-    return xp.where(is_capacity, xp.minimum(dual, 0), dual)
-
-
-def _rounding_of(given: Costs, turned: _Turned, costs: Any, flow: Any, limit: float | None) -> Any:
-    """By how much the rounding of computed costs may enlarge a gap; None if they are exact.
-
-    A flow is an assignment of units, so each offset counts as often as its vertex has mass.
-    """
-    rounding, unit = given.rounding, turned.masses.unit
-    if not (rounding.share or rounding.pair):
-        return None
-    sides = [side.upper for side in (turned.rows, turned.cols)]
-    most = max(int(upper.max()) if upper.size else 0 for upper in sides) * unit
-    paid = math.fsum(product_terms(abs(costs), flow, unit))
-    return rounding_above(
-        rounding._replace(added=rounding.added * max(most, 1.0)),
-        turned.rows.total * unit,
-        paid,
-        abs(float(limit or 0)),
-    )
 
 
 # -- small steps -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from gpumatch.contracts import Points  # noqa: E402
 from gpumatch.cuda.transport import core, points  # noqa: E402
 from gpumatch.cuda.transport import engine as whole  # noqa: E402
 from gpumatch.cuda.transport.sparse import engine  # noqa: E402
-from gpumatch.problems import transport  # noqa: E402
+from gpumatch.problems import flow_proofs  # noqa: E402
 from tests.cpu.transport.problems import least_cost, task_of  # noqa: E402
 from tests.cuda.transport.on_device import confirm, proved  # noqa: E402
 
@@ -196,7 +196,7 @@ def test_rows_with_units_left_keep_their_duals():
     costs, matrix = of_points(rng, "sqeuclidean", 6, 7)
     row_dual, col_dual = np.full(6, 0.1), -rng.random(7) / 4
     kept = np.arange(6) % 3 == 0
-    u, v = transport._lowered(costs.to_device(), *map(cp.asarray, (row_dual, col_dual, kept)))
+    u, v = flow_proofs._lowered(costs.to_device(), *map(cp.asarray, (row_dual, col_dual, kept)))
     u, v = u.get(), v.get()
     assert (u[kept] == 0.1).all()
     assert np.allclose(v, np.minimum(col_dual, (matrix - 0.1)[kept].min(axis=0)), atol=1e-15)
