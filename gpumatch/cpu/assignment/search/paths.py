@@ -59,6 +59,7 @@ class Paths(ABC):
         self.row_dual: np.ndarray | None = None  # of the start, while its prices stand
         self.row_dual_memory: np.ndarray | None = None  # where the start may write these
         self.spot = np.zeros(SPOTS, np.int64)
+        self.scanned = 0  # entries read by the phases that were recorded
         self.mark = np.zeros(2, number)
 
     @property
@@ -111,6 +112,7 @@ class Paths(ABC):
         """Tell the control of a phase that has begun with these unmatched rows."""
         found = matched - (self.row_to_col.size - unmatched.size)
         scans = int(self.spot[SCANS]) * self.unit
+        self.scanned += scans
         control.phase(found=found, matched=matched, step=step, scans=scans)
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:

@@ -79,6 +79,8 @@ class Auction:
         True if floats differ by so little that exact paths from one row at a time must serve them.
     is_low : bool
         True once prices were so low, for this or another reason, that a phase ended.
+    most_scans : float
+        The entries that all recorded phases may have read when another one begins.
     """
 
     def __init__(
@@ -101,6 +103,12 @@ class Auction:
         self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
         self.is_doubtful, self.is_too_fine = paths.all_match, False
         self.before: np.ndarray | None = None
+        self.most_scans = math.inf
+
+    @property
+    def is_spent(self) -> bool:
+        """True if phases have read so much that exact paths from before are better."""
+        return self.paths.scanned > self.most_scans
 
     @cached_property
     def quantum(self) -> Any:
@@ -168,7 +176,7 @@ class Auction:
     @property
     def can_fall(self) -> bool:
         """True if a finer epsilon may lead to shorter paths."""
-        return not self.is_low and self.epsilon.can_fall(self._least_epsilon())
+        return not (self.is_low or self.is_spent) and self.epsilon.can_fall(self._least_epsilon())
 
     def _hold_phases(self, bidders: np.ndarray, few: int, quantum: Any = None) -> None:
         """Hold phases from this epsilon on; the first one ends with so few unmatched rows.
@@ -183,6 +191,8 @@ class Auction:
             epsilon.patience = tuning.turns
             self.is_doubtful = False
         while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
+            if self.is_spent:
+                break
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
             if outcome == LOW:

@@ -17,7 +17,8 @@ It takes four steps, each from the prices and pairs of the one before:
    them. If a phase becomes a price war, epsilon rises before it falls again. Rows that are
    unmatched enter the next phase, with the rows and columns of pairs whose slack exceeds the next
    epsilon. Only a vertex whose last bid had to go epsilon further can have such a pair. At the end
-   nearly all rows have a column, at prices within the last epsilon of optimal ones.
+   nearly all rows have a column, at prices within the last epsilon of optimal ones. If few rows
+   are unmatched before, and bids have read more than exact paths can, paths serve them instead.
 3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
    epsilon leaves the pair of its bidder tight.
 4. *Paths* (`last_paths`): the unmatched rows get exact shortest augmenting paths, from several
@@ -66,6 +67,7 @@ from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run", "run_exactly", "run_for_prices"]
 
@@ -164,6 +166,7 @@ class _Engine:
         )  # fmt: skip
         self.last_paths = LastPaths(task, paths, self.auction, tuning, self.beat)
         self.can_bid = not (self.is_given or self.units.is_crude)
+        self.before: tuple[np.ndarray, ...] | None = None  # prices and pairs before the auction
         self.is_settled = True  # True if unmatched columns have the price 0, where they must
 
     def run(self) -> None:
@@ -175,7 +178,6 @@ class _Engine:
             elif self._should_bid_again():
                 self.paths.lower_prices()
                 self._hold_auction()
-                self.units.round_prices(self.paths.price, self.paths.col_to_row)
             self._repair_and_augment()
         elif self.is_even:
             if not complete(self.task, *self.task.mates):
@@ -190,10 +192,39 @@ class _Engine:
             paths.lower_prices()
         if can_match_all(self.task, self.tuning):
             self.is_settled = False
+            self._race()
             self._hold_auction()
-            self.units.round_prices(paths.price, paths.col_to_row)
             if not self.auction.is_infeasible:
                 self._repair_and_augment()
+
+    def _race(self) -> None:
+        """Limit what the auction may read to what paths from here read at most.
+
+        Each path reads all entries once, at most.
+        """
+        paths, rows = self.paths, self.nrows - self.paths.matched
+        if rows <= self.tuning.raced:
+            self.before = tuple(array.copy() for array in self._pairs)
+            self.auction.most_scans = paths.scanned + rows * self.task.costs.nnz
+
+    def _repair(self) -> None:
+        """Part pairs that are not tight; go back to before an auction that has read too much.
+
+        Nothing is taken back if more rows were unmatched before it.
+        """
+        self.units.round_prices(self.paths.price, self.paths.col_to_row)
+        self.auction.repair()
+        if self.auction.is_spent and self.before is not None:
+            if count_matched(self.before[1]) > self.paths.matched:
+                for array, old in zip(self._pairs, self.before):
+                    array[:] = old
+                self.auction.repair()
+            self.before = None
+
+    @property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Prices and pairs."""
+        return self.paths.price, self.paths.row_to_col, self.paths.col_to_row
 
     def _should_bid_again(self) -> bool:
         """True if so many rows have no tight column at given prices that they had better bid.
@@ -251,11 +282,10 @@ class _Engine:
     def _serve_rows(self) -> None:
         """Match all rows along shortest paths. If these would read much, epsilon falls before."""
         last, auction = self.last_paths, self.auction
-        auction.repair()
+        self._repair()
         while not last.serve_rows(is_watched=self.can_bid and auction.can_fall):
             auction.hold_finer(last.rows)
-            self.units.round_prices(self.paths.price, self.paths.col_to_row)
-            auction.repair()
+            self._repair()
 
 
 def _extent(costs: Costs, limit: Any) -> tuple[Any, Any]:

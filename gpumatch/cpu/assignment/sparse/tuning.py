@@ -101,6 +101,13 @@ class Tuning:
     patience: int = 16
     """How many times searches from single rows may then read all entries before that matching."""
 
+    raced: int = 256
+    """Rows that the trial may leave unmatched for its end to be kept.
+
+    An auction that has read all entries once for each of them has read more than their paths can,
+    and is given up. More rows are never that few for an auction.
+    """
+
     # -- the auction -------------------------------------------------------------------------------
 
     bid_again: float = math.inf

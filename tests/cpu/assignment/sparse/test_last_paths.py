@@ -141,6 +141,10 @@ def costs_that_hurt(name):
         return csr_array(adversarial.make("far_clusters", 3000, seed=1)[np.arange(2700)]), None, 180
     if name == "columns to spare":  # read 6.8 times without a trial
         return csr_array(adversarial.make("wide_integers", 8000, seed=1)[np.arange(7000)]), None, 4
+    if name == "a few rows that bid for long":  # read 455 times without a way back to before them
+        matrix = adversarial.make("decades", 1000, 8, 20.0, seed=1)
+        matrix.data = np.square(matrix.data)
+        return matrix, 0.7, 160
     if name == "most rows must cross":  # read 127 times without a search after a war
         return adversarial.make("far_clusters", 1318, 3, 0.161, 3243.0, seed=1), None, 80
     matrix = adversarial.make("far_clusters", 3000, 2, 0.337, 463.0, seed=1)
@@ -152,7 +156,7 @@ def costs_that_hurt(name):
     "name",
     [
         *("wide range", "few columns to spare", "columns to spare"),
-        *("few values", "most rows must cross"),
+        *("few values", "most rows must cross", "a few rows that bid for long"),
     ],
 )
 def test_readings(name, monkeypatch):
