@@ -29,6 +29,7 @@ from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
 from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.assignment.sparse.rival import Rival
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 
 __all__ = ["Auction"]
@@ -79,8 +80,8 @@ class Auction:
         True if floats differ by so little that exact paths from one row at a time must serve them.
     is_low : bool
         True once prices were so low, for this or another reason, that a phase ended.
-    most_scans : float
-        The entries that all recorded phases may have read when another one begins.
+    rival : Rival
+        What takes turns with phases that have read much.
     """
 
     def __init__(
@@ -103,12 +104,7 @@ class Auction:
         self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
         self.is_doubtful, self.is_too_fine = paths.all_match, False
         self.before: np.ndarray | None = None
-        self.most_scans = math.inf
-
-    @property
-    def is_spent(self) -> bool:
-        """True if phases have read so much that exact paths from before are better."""
-        return self.paths.scanned > self.most_scans
+        self.rival = Rival(paths, tuning, control, beat)
 
     @cached_property
     def quantum(self) -> Any:
@@ -176,7 +172,7 @@ class Auction:
     @property
     def can_fall(self) -> bool:
         """True if a finer epsilon may lead to shorter paths."""
-        return not (self.is_low or self.is_spent) and self.epsilon.can_fall(self._least_epsilon())
+        return not self.is_low and self.epsilon.can_fall(self._least_epsilon())
 
     def _hold_phases(self, bidders: np.ndarray, few: int, quantum: Any = None) -> None:
         """Hold phases from this epsilon on; the first one ends with so few unmatched rows.
@@ -191,7 +187,7 @@ class Auction:
             epsilon.patience = tuning.turns
             self.is_doubtful = False
         while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
-            if self.is_spent:
+            if self.rival.wins():
                 break
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)

@@ -17,8 +17,8 @@ It takes four steps, each from the prices and pairs of the one before:
    them. If a phase becomes a price war, epsilon rises before it falls again. Rows that are
    unmatched enter the next phase, with the rows and columns of pairs whose slack exceeds the next
    epsilon. Only a vertex whose last bid had to go epsilon further can have such a pair. At the end
-   nearly all rows have a column, at prices within the last epsilon of optimal ones. If few rows
-   are unmatched before, and bids have read more than exact paths can, paths serve them instead.
+   nearly all rows have a column, at prices within the last epsilon of optimal ones. Once it has
+   read much, shortest augmenting paths from the least costs take turns with it (`rival`).
 3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
    epsilon leaves the pair of its bidder tight.
 4. *Paths* (`last_paths`): the unmatched rows get exact shortest augmenting paths, from several
@@ -39,7 +39,7 @@ too: tight pairs stay tight, and most pairs within epsilon become tight.
 Memory beside the costs, at the peak, of floats on one thread: 24 bytes an entry and 26 a vertex if
 all rows and columns must be matched, 48 and 56 with paths from both ends, and 36 and 36 if columns
 may stay unmatched. Integers take up to 8 more an entry and 12 more a vertex. Threads that search at
-once take 4 bytes a column, and each of them 12 a column.
+once take 4 bytes a column, and each of them 12 a column. A rival takes 12 an entry and 40 a vertex.
 
 References
 ----------
@@ -51,6 +51,7 @@ J. Matrix Analysis 22, 2001.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +68,6 @@ from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run", "run_exactly", "run_for_prices"]
 
@@ -166,7 +166,6 @@ class _Engine:
         )  # fmt: skip
         self.last_paths = LastPaths(task, paths, self.auction, tuning, self.beat)
         self.can_bid = not (self.is_given or self.units.is_crude)
-        self.before: tuple[np.ndarray, ...] | None = None  # prices and pairs before the auction
         self.is_settled = True  # True if unmatched columns have the price 0, where they must
 
     def run(self) -> None:
@@ -192,39 +191,9 @@ class _Engine:
             paths.lower_prices()
         if can_match_all(self.task, self.tuning):
             self.is_settled = False
-            self._race()
             self._hold_auction()
             if not self.auction.is_infeasible:
                 self._repair_and_augment()
-
-    def _race(self) -> None:
-        """Limit what the auction may read to what paths from here read at most.
-
-        Each path reads all entries once, at most.
-        """
-        paths, rows = self.paths, self.nrows - self.paths.matched
-        if rows <= self.tuning.raced:
-            self.before = tuple(array.copy() for array in self._pairs)
-            self.auction.most_scans = paths.scanned + rows * self.task.costs.nnz
-
-    def _repair(self) -> None:
-        """Part pairs that are not tight; go back to before an auction that has read too much.
-
-        Nothing is taken back if more rows were unmatched before it.
-        """
-        self.units.round_prices(self.paths.price, self.paths.col_to_row)
-        self.auction.repair()
-        if self.auction.is_spent and self.before is not None:
-            if count_matched(self.before[1]) > self.paths.matched:
-                for array, old in zip(self._pairs, self.before):
-                    array[:] = old
-                self.auction.repair()
-            self.before = None
-
-    @property
-    def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Prices and pairs."""
-        return self.paths.price, self.paths.row_to_col, self.paths.col_to_row
 
     def _should_bid_again(self) -> bool:
         """True if so many rows have no tight column at given prices that they had better bid.
@@ -280,12 +249,25 @@ class _Engine:
         self.is_settled = True
 
     def _serve_rows(self) -> None:
-        """Match all rows along shortest paths. If these would read much, epsilon falls before."""
-        last, auction = self.last_paths, self.auction
+        """Match all rows along shortest paths. If these would read much, epsilon falls before.
+
+        It falls on only if it has fallen: a price war may have raised it in the meantime. If the
+        rival has won, its prices and pairs take the place of the auction's.
+        """
+        last, auction, reached = self.last_paths, self.auction, math.inf
         self._repair()
-        while not last.serve_rows(is_watched=self.can_bid and auction.can_fall):
+        while not auction.rival.has_won and not last.serve_rows(
+            is_watched=self.can_bid and auction.can_fall and auction.epsilon.now < reached
+        ):
+            reached = auction.epsilon.now
             auction.hold_finer(last.rows)
             self._repair()
+        auction.rival.hand_over()
+
+    def _repair(self) -> None:
+        """Part pairs that are not tight."""
+        self.units.round_prices(self.paths.price, self.paths.col_to_row)
+        self.auction.repair()
 
 
 def _extent(costs: Costs, limit: Any) -> tuple[Any, Any]:

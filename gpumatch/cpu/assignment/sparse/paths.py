@@ -125,6 +125,19 @@ class SparsePaths(Paths):
             reached = self.room.reached[: self.spot[REACHED]]
             self.room.dist[reached] = self.far
 
+    def expected_readings(self, rows: int, growth: float) -> float:
+        """The readings of all entries by the paths of so many rows, to judge by those served.
+
+        If all columns must be matched, paths of later rows are taken to read as much as the first.
+        Otherwise, all readings until now are taken for a power of the columns that are unmatched.
+        """
+        reads, served = int(self.spot[SCANS]) / self.costs.nnz, int(self.spot[NEXT])
+        if self.all_match:
+            return reads * rows / (served + 1)
+        nrows = self.row_to_col.size
+        spare = max(self.price.size - nrows, 1) + (nrows if self.leaves else 0)
+        return float(reads * (1 + (rows - served) / spare) ** growth)
+
     def excess(self, rows: np.ndarray) -> tuple[int, np.ndarray]:
         """Return how many rows have entries, and what each costs more than the cheapest one."""
         indptr, indices, weights = self.entries

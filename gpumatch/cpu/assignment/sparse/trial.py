@@ -171,17 +171,7 @@ class Trial:
         return outcome != SPENT
 
     def _expected(self, rows: int) -> float:
-        """The readings of all entries by the paths of so many rows, to judge by those served.
-
-        If all columns must be matched, paths of later rows are taken to read as much as the first.
-        Otherwise, all readings until now are taken for a power of the columns that are unmatched.
-        """
-        paths = self.paths
-        reads, served = int(paths.spot[SCANS]) / self.nnz, int(paths.spot[NEXT])
-        if paths.all_match:
-            return reads * rows / (served + 1)
-        spare = max(paths.price.size - self.nrows, 1) + (self.nrows if paths.leaves else 0)
-        return float(reads * (1 + (rows - served) / spare) ** self.tuning.growth)
+        return self.paths.expected_readings(rows, self.tuning.growth)
 
 
 def can_match_all(task: AssignmentTask, tuning: Tuning) -> bool:
