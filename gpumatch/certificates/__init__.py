@@ -13,6 +13,7 @@ They count, add and compare by code of their own. No algorithm and no front door
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
@@ -21,6 +22,7 @@ from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import BatchCertificate, verify_batch
 from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verify_form
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
+from gpumatch.certificates.files import Proof, load, save
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
 from gpumatch.certificates.transport import TransportCertificate, verify_transport
@@ -35,9 +37,13 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "ProductCertificate",
+    "Proof",
     "TransportCertificate",
+    "check",
     "check_matching",
     "check_violator",
+    "load",
+    "save",
     "verify",
 ]
 
@@ -142,6 +148,32 @@ def verify(
             f"BlockTriangularForm or a ProductMatching; got {type(result).__name__}"
         )
     return verify_matching(A, result)
+
+
+def check(file: str | os.PathLike[str], A: Any) -> Certificate:
+    """Check a proof in a file: that it is one of this problem, and proves its result.
+
+    Parameters
+    ----------
+    file : path
+        What `save` has written.
+    A : the graph or the costs
+        In any form; the hash does not depend on it.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    CertificateError
+        If the proof is one of another problem, or does not prove its result.
+    ValueError, OSError
+        If the file cannot be read, as for `load`.
+    """
+    proof = load(file)
+    proof.check_problem(A)
+    return verify(A, proof)
 
 
 def __dir__() -> list[str]:
