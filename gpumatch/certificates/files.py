@@ -238,7 +238,8 @@ class _Words:
         return self.words[self.place - count : self.place]
 
     def expect(self, *words: str) -> None:
-        for word, found in zip(words, self.take(len(words))):
+        for word in words:
+            (found,) = self.take()
             if found != word.encode():
                 raise ValueError(f"expected {word}; got {found.decode('ascii', 'replace')[:40]}")
 

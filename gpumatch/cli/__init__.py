@@ -1,9 +1,9 @@
-"""The command line: ``match``, ``assign``, ``transport``, ``dmperm``, ``scale`` and others.
+"""The command line: ``match``, ``assign``, ``transport``, ``check``, ``dmperm`` and others.
 
-Exit codes: 0 the result is proven maximum or optimal; 2 bad input or usage, and costs that allow no
-full assignment; 3 not proven, because the time was up or the algorithm is a heuristic; 130 on
-Ctrl-C (after writing the best so far if ``--output`` asks for it); 141 if the reader of the output
-has closed it.
+Exit codes: 0 the result is proven maximum or optimal, or ``check`` has accepted its proof; 1
+``check`` has refused it; 2 bad input or usage, and costs that allow no full assignment; 3 not
+proven, because the time was up or the algorithm is a heuristic; 130 on Ctrl-C (after writing the
+best so far if ``--output`` asks for it); 141 if the reader of the output has closed it.
 
 ``--json`` prints one object. Of ``match``:
 
@@ -65,7 +65,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gpumatch.cli import assign, distributed, linalg, listings, match, transport
+from gpumatch.cli import assign, check, distributed, linalg, listings, match, transport
 from gpumatch.cli.running import BAD_INPUT, INTERRUPTED, UNREAD
 from gpumatch.dispatch.registry import did_you_mean
 
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (match, assign, transport, linalg, listings):
+    for module in (match, assign, transport, linalg, check, listings):
         module.add_to(commands)
     return parser
 

@@ -37,6 +37,7 @@ def add_to(commands: Any) -> None:
     add("--cost-limit", type=number, metavar="COST", help=text)
     running.add_own_options(assign, "assignment")
     running.add_run_options(assign, "an assignment")
+    running.add_proof(assign)
     distributed.add_to(assign)
     assign.set_defaults(command=_assign)
 
@@ -62,6 +63,7 @@ def _assign(options: argparse.Namespace) -> int:
     _check_source(options)
     for source in options.points or [running.file_of(options.source)]:
         running.refuse_to_overwrite(source, options.output)
+        running.refuse_to_overwrite(source, options.proof)
     if options.points:
         options.source = " ".join(options.points)
     clock = Control()
@@ -76,11 +78,16 @@ def _assign(options: argparse.Namespace) -> int:
         solve, options, costs.shape, wish, option_names("assignment"), costs.labels
     )
     certificate = running.certificate(costs, assignment, clock)
+    running.save_proof(costs, assignment, options)
     return _tell(options, (costs.shape, costs.nnz), assignment, certificate, clock)
 
 
 def _check_source(options: argparse.Namespace) -> None:
-    """Check that there is either a source of costs or points."""
+    """Check that there is either a source of costs or points, and that a proof can be written."""
+    if options.proof is not None and (options.points or options.distributed):
+        raise ValueError("--proof is for stored costs, without --distributed")
+    if options.proof is not None and options.objective != "sum":
+        raise ValueError(f"--proof is not for the objective {options.objective!r}")
     if options.points:
         if options.source is not None:
             raise ValueError(f"--points takes the place of costs, but there is {options.source}")

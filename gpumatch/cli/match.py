@@ -22,6 +22,7 @@ def add_to(commands: Any) -> None:
     add("--init", default="auto", help="auto, cheap, karp-sipser, min-degree or none: the start")
     running.add_own_options(match, "matching")
     running.add_run_options(match, "a matching")
+    running.add_proof(match)
     distributed.add_to(match)
     match.set_defaults(command=_match)
 
@@ -31,7 +32,8 @@ def _match(options: argparse.Namespace) -> int:
     from gpumatch.interop.sparse import labels_of
     from gpumatch.running.control import Control
 
-    running.refuse_to_overwrite(running.file_of(options.source), options.output)
+    for written in (options.output, options.proof):
+        running.refuse_to_overwrite(running.file_of(options.source), written)
     clock = Control()
     if options.distributed:
         return _match_on_ranks(options, clock)
@@ -43,6 +45,7 @@ def _match(options: argparse.Namespace) -> int:
         *(solve, options, matrix.shape, wish, option_names("matching")), labels_of(matrix)
     )
     certificate = running.certificate(matrix, matching, clock)
+    running.save_proof(matrix, matching, options)
     return _tell(options, (matrix.shape, matrix.nnz), matching, certificate, clock)
 
 
@@ -51,6 +54,8 @@ def _match_on_ranks(options: argparse.Namespace, clock: Control) -> int:
 
     if options.algorithm not in ("auto", "engine"):
         raise ValueError(f"--distributed has no algorithm {options.algorithm!r} for matchings")
+    if options.proof is not None:
+        raise ValueError("--distributed writes no proof")
     with clock.part("read"):
         block, shape, entries = distributed.read(
             options, option_names("matching"), lambda: running.read_matrix(options)

@@ -130,6 +130,20 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
 
 
+def add_proof(command: argparse.ArgumentParser) -> None:
+    """The option that names the file of the proof."""
+    text = "write the result with its proof (.txt or .npz), for `gpumatch check`"
+    command.add_argument("--proof", metavar="FILE", type=proof_file, help=text)
+
+
+def save_proof(problem: Any, result: Any, options: argparse.Namespace) -> None:
+    """Write the proof if a file is named for it; without a proof there is none to write."""
+    from gpumatch import certificates
+
+    if options.proof is not None and result.proven:
+        certificates.save(options.proof, problem, result)
+
+
 def option_of(name: str) -> str:
     """How an argument of the library is written in a command."""
     return f"--{name.replace('_', '-')}"
@@ -149,10 +163,19 @@ def add_own_options(command: argparse.ArgumentParser, problem: str) -> None:
 _ENDINGS = (".npy", ".npz", ".csv", ".mtx")
 
 
+def proof_file(path: str) -> str:
+    """A path that a proof can be written to; wrong ones are refused before the work begins."""
+    return _checked_path(path, (".txt", ".npz"))
+
+
 def output(path: str) -> str:
     """A path that a matching can be written to; wrong ones are refused before the work begins."""
-    if not path.lower().endswith(_ENDINGS):
-        raise argparse.ArgumentTypeError(f"{path} must end in {', '.join(_ENDINGS)}")
+    return _checked_path(path, _ENDINGS)
+
+
+def _checked_path(path: str, endings: tuple[str, ...]) -> str:
+    if not path.lower().endswith(endings):
+        raise argparse.ArgumentTypeError(f"{path} must end in {', '.join(endings)}")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder}")
@@ -160,13 +183,13 @@ def output(path: str) -> str:
 
 
 def refuse_to_overwrite(source: str | os.PathLike[str] | None, output: str | None) -> None:
-    """Raise ValueError if the output is the file of the input, whatever it is called."""
+    """Raise ValueError if an output is the file of the input, whatever it is called."""
     if source is None or output is None:
         return
     if not (os.path.exists(source) and os.path.exists(output)):
         return
     if os.path.samefile(source, output):
-        raise ValueError(f"--output {output} would overwrite the input {source}")
+        raise ValueError(f"{output} would overwrite the input {source}")
 
 
 _ARRAYS = ("col_to_row", "row_dual", "col_dual", "objective")

@@ -13,16 +13,21 @@ RUN = {
 }  # fmt: skip
 ORDER = {name: RUN[name] for name in ("backend", "threads", "seed", "output", "json")}
 RANKS = {"distributed": False}
+PROOF = {"proof": None}
 SOURCE = {"source": "here.mtx", "format": "auto", "duplicates": None}
 DEFAULTS = {
-    "match": {**SOURCE, **RUN, **RANKS, "init": "auto", **dict.fromkeys(option_names("matching"))},
+    "match": {
+        **SOURCE, **RUN, **RANKS, **PROOF, "init": "auto",
+        **dict.fromkeys(option_names("matching")),
+    },
     "assign": {
-        **SOURCE, **RUN, **RANKS, "objective": "sum", "maximize": False, "cardinality": "full",
-        "cost_limit": None, "points": None, "metric": None,
+        **SOURCE, **RUN, **RANKS, **PROOF,
+        "objective": "sum", "maximize": False, "cardinality": "full", "cost_limit": None, "points": None, "metric": None,
         **dict.fromkeys(option_names("assignment")),
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},
     "scale": {**SOURCE, **ORDER},
+    "check": {**SOURCE, "proof": "proof.txt"},
     "algorithms": {"json": False},
     "info": {"json": False},
 }  # fmt: skip
@@ -31,6 +36,8 @@ DEFAULTS = {
 @pytest.mark.parametrize("command", DEFAULTS)
 def test_what_a_command_takes_by_default(command):
     given = [command, *(["here.mtx"] if "source" in DEFAULTS[command] else [])]
+    if command == "check":
+        given.insert(1, "proof.txt")
     taken = vars(_parser().parse_args(given))
     assert callable(taken.pop("command"))
     assert taken.pop("version") is None
