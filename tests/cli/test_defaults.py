@@ -22,7 +22,8 @@ DEFAULTS = {
     },
     "assign": {
         **SOURCE, **RUN, **RANKS, **PROOF,
-        "objective": "sum", "maximize": False, "cardinality": "full", "cost_limit": None, "points": None, "metric": None,
+        "objective": "sum", "maximize": False, "cardinality": "full",
+        "cost_limit": None, "points": None, "metric": None,
         **dict.fromkeys(option_names("assignment")),
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},
