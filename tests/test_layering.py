@@ -45,7 +45,7 @@ FLOORS = [
     {"assignment", "matching", "transportation"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.pot", "interop.torch"),
-        *("linalg", "optimize", "plot"),
+        *("interop.jax", "linalg", "optimize", "plot"),
     },
     {"compiling"},
     {""},  # gpumatch itself: the public names
