@@ -135,7 +135,7 @@ def batch_linear_assignment(cost: Any) -> jax.Array:
     cost = _checked(cost)
     if cost.ndim != 3:
         raise ValueError(f"cost must have 3 dimensions; got {cost.ndim}")
-    return _solve(cost, _Options()).row_to_col
+    return _found(cost, _Options(), "row_to_col")[0]
 
 
 def linear_sum_assignment(cost: Any, maximize: bool = False) -> tuple[jax.Array, jax.Array]:
@@ -170,14 +170,14 @@ def linear_sum_assignment(cost: Any, maximize: bool = False) -> tuple[jax.Array,
     cost = _checked(cost)
     if cost.ndim != 2:
         raise ValueError(f"cost must have 2 dimensions; got {cost.ndim}")
-    a = _solve(cost, _Options(checked_flag(maximize, "maximize")))
+    options = _Options(checked_flag(maximize, "maximize"))
     nrows, ncols = cost.shape
     if nrows <= ncols:
-        is_marked = a.row_to_col < 0
-        return jnp.where(is_marked, -1, jnp.arange(nrows, dtype=jnp.int32)), a.row_to_col
-    order = jnp.argsort(a.col_to_row).astype(jnp.int32)
-    rows = a.col_to_row[order]
-    return rows, jnp.where(rows < 0, -1, order)
+        (cols,) = _found(cost, options, "row_to_col")
+        return jnp.where(cols < 0, -1, jnp.arange(nrows, dtype=jnp.int32)), cols
+    (rows,) = _found(cost, options, "col_to_row")
+    order = jnp.argsort(rows).astype(jnp.int32)
+    return rows[order], jnp.where(rows[order] < 0, -1, order)
 
 
 def hungarian_algorithm(cost_matrix: Any) -> tuple[jax.Array, jax.Array]:
@@ -235,46 +235,55 @@ def _checked(cost: Any) -> jax.Array:
 
 def _solve(cost: jax.Array, options: _Options) -> Assigned:
     """The assignments of all problems; the gradient goes through the pairs' costs alone."""
-    *lead, nrows, ncols = cost.shape
-    dual = jnp.promote_types(cost.dtype, jnp.zeros(0).dtype)
-    shapes = (
-        jax.ShapeDtypeStruct((*lead, nrows), jnp.int32),
-        jax.ShapeDtypeStruct((*lead, ncols), jnp.int32),
-        jax.ShapeDtypeStruct((*lead, nrows), dual),
-        jax.ShapeDtypeStruct((*lead, ncols), dual),
-        jax.ShapeDtypeStruct(tuple(lead), bool),
+    row_to_col, *others, is_proven = _found(
+        cost, options, "row_to_col", "col_to_row", "row_dual", "col_dual", "proven"
     )
-    if math.prod(cost.shape) == 0:
-        filled: list[Any] = [jnp.full(one.shape, -1 if one.dtype == jnp.int32 else 0, one.dtype)
-                  for one in shapes]  # fmt: skip
-        row_to_col, col_to_row, row_dual, col_dual, _ = filled
-        nothing = jnp.zeros(tuple(lead), cost.dtype)
-        return Assigned(row_to_col, col_to_row, nothing, row_dual, col_dual)
-    search = buffer_callback(
-        functools.partial(_search, options), shapes, vmap_method="broadcast_all"
-    )
-    row_to_col, col_to_row, row_dual, col_dual, is_marked = search(jax.lax.stop_gradient(cost))
-    chosen = jnp.take_along_axis(cost, jnp.maximum(row_to_col, 0)[..., None], axis=-1)[..., 0]
-    objective = jnp.where(row_to_col >= 0, chosen, jnp.zeros((), cost.dtype)).sum(-1, cost.dtype)
+    chosen = jnp.where(row_to_col >= 0, _at_columns(cost, row_to_col), jnp.zeros((), cost.dtype))
+    objective = chosen.sum(-1, cost.dtype)
     if jnp.issubdtype(cost.dtype, jnp.floating):
+        is_marked = ~is_proven & (row_to_col < 0).all(-1)
         objective = jnp.where(is_marked, jnp.nan, objective)
+    col_to_row, row_dual, col_dual = others
     return Assigned(row_to_col, col_to_row, objective, row_dual, col_dual)
 
 
-def _search(options: _Options, context: Any, out: Any, cost: Any) -> None:
-    """Solve the batch in the buffers of a device, and write the results into other buffers."""
+def _at_columns(cost: jax.Array, row_to_col: jax.Array) -> jax.Array:
+    """The cost of each row's pair; any cost of an unmatched row, or 0 if there are none."""
+    if cost.shape[-1] == 0:
+        return jnp.zeros(cost.shape[:-1], cost.dtype)
+    return jnp.take_along_axis(cost, jnp.maximum(row_to_col, 0)[..., None], axis=-1)[..., 0]
+
+
+def _found(cost: jax.Array, options: _Options, *names: str) -> list[jax.Array]:
+    """These attributes of the batch of all problems, each with the leading dimensions."""
+    *lead, nrows, ncols = cost.shape
+    dual = jnp.promote_types(cost.dtype, jnp.zeros(0).dtype)
+    forms: dict[str, tuple[tuple[int, ...], Any]] = {
+        "row_to_col": ((*lead, nrows), jnp.int32),
+        "col_to_row": ((*lead, ncols), jnp.int32),
+        "row_dual": ((*lead, nrows), dual),
+        "col_dual": ((*lead, ncols), dual),
+        "proven": (tuple(lead), bool),
+    }
+    wanted = [forms[name] for name in names]
+    if math.prod(cost.shape) == 0:
+        nothing: dict[Any, Any] = {jnp.int32: -1, bool: True}
+        return [jnp.full(shape, nothing.get(dtype, 0), dtype) for shape, dtype in wanted]
+    search = buffer_callback(
+        functools.partial(_search, options, names),
+        [jax.ShapeDtypeStruct(*form) for form in wanted],
+        vmap_method="broadcast_all",
+    )
+    return search(jax.lax.stop_gradient(cost))
+
+
+def _search(options: _Options, names: Any, context: Any, out: Any, cost: Any) -> None:
+    """Solve the batch in the buffers of a device, and write its attributes into other buffers."""
     with _arrays(context, (cost, *out)) as (costs, *results):
-        batch: Any = solve(
-            costs.reshape(-1, *costs.shape[-2:]), on_error="mark", **options._asdict()
-        )
-        found = (batch.row_to_col, batch.col_to_row, batch.row_dual, batch.col_dual)
-        for result, values in zip(results, (*found, _is_marked(batch))):
-            result[...] = values.reshape(result.shape)
-
-
-def _is_marked(batch: Any) -> Any:
-    """True for each problem that has no assignment."""
-    return ~batch.proven & (batch.row_to_col < 0).all(axis=1)
+        problems = costs.reshape(-1, *costs.shape[-2:])
+        batch = solve(problems, on_error="mark", **options._asdict())
+        for name, result in zip(names, results):
+            result[...] = getattr(batch, name).reshape(result.shape)
 
 
 @contextlib.contextmanager
