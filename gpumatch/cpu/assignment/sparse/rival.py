@@ -4,8 +4,9 @@ Nothing tells in advance how long an auction takes. Costs with ties, clusters, a
 by many orders of magnitude can let its rows outbid each other through phase after phase. Paths from
 the columns' least costs need no epsilon, and the first of them tell about how much all will read.
 So once the auction has read all entries some times, these paths begin, with prices and pairs of
-their own. A turn ends as soon as they seem to read more than the auction has, and the next one
-comes when that has read twice as much. So both read a few times as much as the better way, at most.
+their own. A turn ends as soon as they seem to read more than half of what the auction has, and the
+next one comes when that has read half as much again. So the paths cost a third of all readings if
+the auction is the better way, and both together read a few times as much as the paths if these are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpumatch.contracts import Control, Stopped
-from gpumatch.cpu.assignment.search.state import FOUND, SPENT
+from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 
@@ -47,6 +48,7 @@ class Rival:
         self.paths: SparsePaths | None = None
         self.rows = np.empty(0, np.int32)
         self.due, self.outcome = float(tuning.rival_reads), SPENT
+        self.told = 0, 0  # entries read and rows served, as the control has heard
 
     @property
     def has_won(self) -> bool:
@@ -56,23 +58,28 @@ class Rival:
         """Take a turn if one is due; True if that, or one before, has matched all rows."""
         reads = self.leader.scanned / max(self.leader.costs.nnz, 1)
         if self.outcome == SPENT and reads >= self.due:
-            self.due = 2 * reads
-            self._augment(reads)
+            self.due = 1.5 * reads
+            self._augment(reads / 2)
         return self.has_won
 
     def _augment(self, allowed: float) -> None:
-        """Augment while all paths seem to read the entries no more often. Raises Stopped."""
+        """Augment until the paths have read all entries so often, or seem hopeless."""
         paths = self._begin() if self.paths is None else self.paths
-        rows, step = self.rows, max(int(self.tuning.step * paths.costs.nnz), self.tuning.small) + 1
+        rows, nnz, tuning = self.rows, paths.costs.nnz, self.tuning
+        step = max(int(tuning.step * nnz), tuning.small) + 1
         outcome = SPENT if rows.size else FOUND
-        while outcome == SPENT and self._expected(paths) <= allowed:
+        while outcome == SPENT and int(paths.spot[SCANS]) <= allowed * nnz:
+            if paths.expected_readings(rows.size, tuning.growth) > tuning.hopeless * allowed:
+                break
             outcome = paths.augment_some(rows, step)
             self.beat()
         self.outcome = outcome
-        paths.record("rival", rows, paths.matched, self.control)
-
-    def _expected(self, paths: SparsePaths) -> float:
-        return paths.expected_readings(self.rows.size, self.tuning.growth)
+        scans, served = int(paths.spot[SCANS]), int(paths.spot[NEXT])
+        self.control.phase(
+            found=served - self.told[1], matched=paths.matched, step="rival",
+            scans=scans - self.told[0],
+        )  # fmt: skip
+        self.told = scans, served
 
     def _begin(self) -> SparsePaths:
         """Start from the columns' least costs, and let rows bid. Raises Stopped."""

@@ -247,6 +247,8 @@ class Tuning:
     Most auctions read less. Two far clusters of 200 costs (3,258 and 3,619 rows) read all entries
     712 and 207 times without a rival, which reads them 6 and 9 times.
     """
+    hopeless: int = 4
+    """How many times what its turns allow the rival may be expected to read, or it waits."""
     searches: int = 2
     """Joint searches between a price war and the bids of the next phase.
 
