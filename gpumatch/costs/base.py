@@ -375,7 +375,8 @@ def extent_of(values: Any) -> Extent:
     """The extent of numbers, which are checked to be real, and none NaN."""
     kind = values.dtype.kind
     if kind not in "biuf":
-        raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}")
+        hint = ": float32 holds them exactly" if str(values.dtype) == "bfloat16" else ""
+        raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}{hint}")
     number = float if kind == "f" else int
     if values.size == 0:
         return Extent(number(0), number(0), number(0))

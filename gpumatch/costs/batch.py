@@ -64,13 +64,14 @@ def _dimensions(values: Any, name: str) -> int:
 
 
 def is_batch(source: Any) -> bool:
-    """Whether these are the costs of many problems: a list of matrices, or three dimensions."""
+    """Whether these are the costs of many problems: a list, or an array of three dimensions."""
     if isinstance(source, CostBatch):
         return True
     if isinstance(source, list):
         first = source[0] if source else None
         return (
-            isinstance(first, Costs)
+            not source
+            or isinstance(first, Costs)
             or _dimensions(first, "problem 0") == 2
             or (isinstance(first, list) and bool(first) and isinstance(first[0], list))
         )

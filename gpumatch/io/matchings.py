@@ -23,6 +23,7 @@ from gpumatch.io.edges import Edges, Header, parse_edges
 from gpumatch.io.fields import Text
 from gpumatch.io.formats import parse_arrays
 from gpumatch.io.matrix_market import parse_matrix_market
+from gpumatch.numeric.arrays import array_of
 
 __all__ = ["MATCHING_SUFFIXES", "read_matching", "write_matching"]
 
@@ -35,8 +36,8 @@ _NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
 
 def write_matching(
     path: str | os.PathLike[str],
-    row_to_col: np.ndarray,
-    shape: tuple[int, int],
+    row_to_col: Any,
+    shape: tuple[int, int] | None = None,
     *,
     values: np.ndarray | None = None,
     arrays: Mapping[str, Any] = _NO_ARRAYS,
@@ -50,9 +51,9 @@ def write_matching(
         Its ending says what is written: .npy (`row_to_col`), .npz (`row_to_col` and `arrays`), .csv
         (lines of row, column and perhaps value, below a header), .mtx (the pattern of the edges).
     row_to_col
-        Column of each row, -1 = unmatched.
+        Column of each row, -1 = unmatched; or a `Matching`, or another result that has both mates.
     shape
-        Rows and columns of the graph.
+        Rows and columns of the graph; a result knows them.
     values
         What each edge costs, in the order of the rows; for .csv.
     arrays
@@ -67,6 +68,11 @@ def write_matching(
         `row_to_col` is not a matching of such a graph, or the name has another ending.
     """
     path = Path(path)
+    if hasattr(row_to_col, "col_to_row"):
+        shape = shape or (row_to_col.row_to_col.size, row_to_col.col_to_row.size)
+        row_to_col = array_of(np, row_to_col.row_to_col)
+    if shape is None:
+        raise TypeError("shape is needed beside an array of columns")
     with naming(path):
         suffix = _matching_suffix(path)
         row_to_col = _checked_matching(np.asarray(row_to_col), shape)

@@ -37,6 +37,9 @@ class BlockTriangularForm(NamedTuple):
     q: Any
     r: Any
 
+    def __repr__(self) -> str:
+        return f"BlockTriangularForm({self.p.size} rows, {self.r.size - 1} blocks)"
+
 
 def btf(
     A: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None

@@ -61,6 +61,14 @@ class DulmageMendelsohn(NamedTuple):
     cc: Any
     rr: Any
 
+    def __repr__(self) -> str:
+        rows, cols = self.rr.tolist(), self.cc.tolist()
+        return (
+            f"DulmageMendelsohn({rows[4]} x {cols[4]}: underdetermined {rows[1]} x {cols[2]}, "
+            f"well-determined {rows[2] - rows[1]} x {cols[3] - cols[2]}, "
+            f"overdetermined {rows[4] - rows[2]} x {cols[4] - cols[3]}; {self.r.size - 1} blocks)"
+        )
+
 
 def dmperm(
     A: Any, *, backend: BackendName = "auto", seed: int = 0, threads: int | None = None

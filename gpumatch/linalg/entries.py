@@ -14,6 +14,7 @@ from gpumatch.dispatch.backends import check_backend
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.interop.compressed import Compressed, compressed_of
 from gpumatch.interop.sparse import csr_of
+from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import (
     any_true,
     array_module,
@@ -119,6 +120,7 @@ def own_entries(A: Any) -> Entries:
 
 def _canonical(A: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
     """Offsets, columns and values in canonical CSR, and the shape; zeros may be there."""
+    A = source_of(A) if is_tensor(A) else A
     if isinstance(A, tuple) or is_sparse(A):
         entries = compressed_of(A, valued=True)
         _check_numbers(entries.values())
@@ -161,6 +163,8 @@ def _is_vector(array: Any) -> bool:
 
 def _csr_parts(A: Any) -> tuple[Any, ...] | None:
     """Offsets, columns, values and shape, if A is a tuple of four or a sparse matrix in CSR."""
+    if is_tensor(A):
+        A = source_of(A)
     if isinstance(A, tuple):
         return A if len(A) == 4 else None
     if is_sparse(A) and A.format == "csr" and A.ndim == 2:
@@ -231,6 +235,7 @@ def usable_csr(A: Any) -> Any:
     ValueError
         If a value is not finite, or the matrix is on a device.
     """
+    A = source_of(A) if is_tensor(A) else A
     if _lies_on_device(A):
         raise ValueError("A is on a device: this runs on 'cpu' only, so pass a copy on the host")
     own = own_entries(A)

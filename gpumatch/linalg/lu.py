@@ -28,6 +28,7 @@ from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
 from gpumatch.linalg.refinement import NEVER, Equations, Sides, exponents, refined, times_power
+from gpumatch.numeric.arrays import is_sparse
 
 __all__ = [
     "LU",
@@ -197,12 +198,17 @@ class LU(ScaledSystem):
     L, U : csc_array
         Lower triangular with ones on the diagonal, and upper triangular.
     matching : ProductMatching
+
+    Notes
+    -----
+    It can be pickled. What is unpickled is factored again.
     """
 
     def __init__(self, matrix: Any, matching: ProductMatching, **superlu: Any) -> None:
         from scipy.sparse.linalg import splu
 
         super().__init__(matrix, matching)
+        self._options = superlu
         self._lu = splu(self._scaled().tocsc(), **superlu)
 
     @property
@@ -226,6 +232,16 @@ class LU(ScaledSystem):
     @property
     def U(self) -> Any:
         return self._lu.U
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the factors, which SuperLU cannot hand out: unpickling factors again."""
+        return {**self.__dict__, "_lu": None, "_equations": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from scipy.sparse.linalg import splu
+
+        self.__dict__.update(state)
+        self._lu = splu(self._scaled().tocsc(), **self._options)
 
     def __repr__(self) -> str:
         return f"LU({self.shape[0]} rows, {self.nnz} entries in L and U)"
@@ -333,6 +349,8 @@ def matched_system(
 
 def checked_sides(b: Any, matrix: Any) -> np.ndarray:
     """Right-hand sides for a matrix, in the precision of their solutions."""
+    if is_sparse(b):
+        raise TypeError("b must be dense, because solutions are; got a sparse matrix: b.toarray()")
     right = np.asarray(b)
     if right.dtype.kind not in "biufc":
         raise TypeError(f"b must hold numbers; got dtype {right.dtype}")

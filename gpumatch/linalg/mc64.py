@@ -41,6 +41,9 @@ class MC64(NamedTuple):
     row_log_scale: Any
     col_log_scale: Any
 
+    def __repr__(self) -> str:
+        return f"MC64({self.row_perm.size} x {self.col_perm.size}, rank {self.rank})"
+
 
 def mc64(
     A: Any,

@@ -1,0 +1,79 @@
+"""Pickles, short texts, tensors, and errors of what `gpumatch.linalg` takes and gives."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, eye_array, random_array
+
+import gpumatch as gm
+from gpumatch import linalg
+
+
+@pytest.fixture
+def A():
+    rng = np.random.default_rng(3)
+    return csr_array(random_array((30, 30), density=0.2, rng=rng) + eye_array(30))
+
+
+def test_a_pickled_factorization_solves_the_same(A):
+    b = np.arange(30.0)
+    lu = linalg.splu(A, diag_pivot_thresh=0.5)
+    again = pickle.loads(pickle.dumps(lu))
+    assert np.array_equal(again.solve(b), lu.solve(b))
+    assert np.array_equal(again.solve(b, "T"), lu.solve(b, "T"))
+    assert np.array_equal(again.perm_c, lu.perm_c)
+
+
+def test_sparse_right_hand_sides_are_named(A):
+    sides = csr_array(np.ones((30, 1)))
+    for solve in (linalg.splu(A).solve, lambda b: linalg.solve_btf(A, b)):
+        with pytest.raises(TypeError, match="b must be dense"):
+            solve(sides)
+
+
+def test_results_are_told_in_a_line(A):
+    d = linalg.dmperm(csr_array(np.array([[1, 1, 0], [0, 0, 1], [0, 0, 1]])))
+    assert repr(d) == (
+        "DulmageMendelsohn(3 x 3: underdetermined 1 x 2, well-determined 0 x 0, "
+        "overdetermined 2 x 1; 2 blocks)"
+    )
+    assert repr(linalg.btf(A)).startswith("BlockTriangularForm(30 rows, ")
+    assert repr(linalg.mc64(A)) == "MC64(30 x 30, rank 30)"
+
+
+@pytest.mark.parametrize("layout", ["csr", "dense"])
+def test_tensors(A, layout):
+    torch = pytest.importorskip("torch")
+    T = torch.tensor(A.toarray())
+    T = T if layout == "dense" else T.to_sparse_csr()
+    b = np.arange(30.0)
+    assert linalg.maximum_product_matching(T).log_product == pytest.approx(
+        linalg.maximum_product_matching(A).log_product
+    )
+    assert np.array_equal(linalg.mc64(T, 4).row_perm, linalg.mc64(A, 4).row_perm)
+    assert np.allclose(linalg.splu(T).solve(torch.tensor(b)), linalg.splu(A).solve(b))
+    assert np.allclose(linalg.solve_btf(T, b), linalg.solve_btf(A, b))
+
+
+def test_no_problems_are_a_batch():
+    a = gm.assign([])
+    assert len(a) == 0
+    assert a.row_to_col.shape == (0, 0)
+    gm.verify([], a)
+
+
+def test_bfloat16_is_told_what_holds_it():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(TypeError, match="bfloat16: float32 holds them exactly"):
+        gm.assign(np.eye(2).astype(ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mtx"])
+def test_results_are_written(A, suffix, tmp_path):
+    path = tmp_path / f"matching{suffix}"
+    for result in (gm.maximum_matching(A), gm.assign(A)):
+        gm.io.write_matching(path, result)
+        assert np.array_equal(gm.io.read_matching(path, (30, 30)), result.row_to_col)
+    with pytest.raises(TypeError, match="shape"):
+        gm.io.write_matching(path, result.row_to_col)
