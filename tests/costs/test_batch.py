@@ -103,3 +103,13 @@ def test_truth_values_are_read_where_they_are_as_bytes():
     assert read.dtype == np.uint8
     assert np.shares_memory(read, values)
     assert np.array_equal(read, values[1:3].reshape(-1))
+
+
+@pytest.mark.parametrize(("dtype", "in_place"), [("i4", True), ("i2", False)])
+def test_integers_of_few_bits_are_copied_as_floats(dtype, in_place):
+    values = np.random.default_rng(3).integers(-9, 9, (4, 5, 6)).astype(dtype)
+    batch, room = CostBatch(values), np.empty(60)
+    read = batch.read(1, 3, lambda most: room[:most])
+    assert batch.in_place == in_place
+    assert np.shares_memory(read, values if in_place else room)
+    assert np.array_equal(read, values[1:3].reshape(-1))
