@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Solution
 from gpumatch.costs import Costs, DenseCosts, SparseCosts
 from gpumatch.cuda.assignment.dense import core
+from gpumatch.cuda.assignment.dense import tuning as tunings
 from gpumatch.dispatch.by_device import require_device_memory
 from gpumatch.distributed.communicator import Communicator
 from gpumatch.distributed.forests import Forests
@@ -77,7 +79,7 @@ class Core:
             self.world,
             solve_sparse,
             _Errand(self.world),
-            first=core.FIRST,
+            tuning=replace(tunings.DEFAULT, first=tunings.DEFAULT.again),
         )
 
     def solve(self) -> bool:

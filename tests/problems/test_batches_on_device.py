@@ -10,12 +10,18 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.problems import device_batches
+from tests.cpu.assignment.tuned import tune
 from tests.problems.test_batches import WISHES, chains, paid, random_problem
 
 pytestmark = pytest.mark.gpu
 cp = pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment.batched import batch as device_batch  # noqa: E402  it imports cupy
+from gpumatch.cuda.assignment.batched import tuning as device_tuning  # noqa: E402
+from gpumatch.cuda.assignment.dense import tuning as dense_tuning  # noqa: E402
+
+AT_ONCE_GIVEN_UP = {"steps_of_core": 2, "steps_of_its_rows": 0}
+"""How few steps a team has before problems are solved together."""
 
 
 def on_host(values):
@@ -101,9 +107,7 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
     """Small problems, each by a cluster of blocks."""
     if int(cp.cuda.Device().compute_capability) < 90:
         pytest.skip("the device has no clusters of blocks")
-    device_batch.shape_for.cache_clear()
-    monkeypatch.setattr(device_batch, "_OF_A_WARP", 0)
-    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", (2, 2))
+    tune(monkeypatch, device_tuning, of_a_warp=0, of_a_block=(2, 2))
     monkeypatch.setattr(device_batch, "most_blocks", lambda _: blocks)
     rng = np.random.default_rng(21)
     problems = [random_problem(rng) for _ in range(30)]
@@ -111,7 +115,6 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
     there = [cp.asarray(matrix) for matrix in problems]
     wish = {**wish, "on_error": "mark"}
     check(there, gm.assign(there, **wish), gm.assign(problems, **wish))
-    device_batch.shape_for.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
@@ -119,13 +122,8 @@ def test_teams_of_blocks(wish, blocks, monkeypatch):
 def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     if int(cp.cuda.Device().compute_capability) < 90:
         pytest.skip("the device has no clusters of blocks")
-    device_batch.shape_for.cache_clear()
-    device_batch._wish.cache_clear()
-    monkeypatch.setattr(device_batch, "_OF_A_BLOCK", (64, 64))
-    monkeypatch.setattr(device_batch, "_TOGETHER", 64)
+    tune(monkeypatch, device_tuning, of_a_block=(64, 64), together=64, **AT_ONCE_GIVEN_UP)
     monkeypatch.setattr(device_batches, "_SHORT", 64)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
     solved, solve = [], device_batch.stacked.solve
     monkeypatch.setattr(
         device_batch.stacked,
@@ -149,15 +147,10 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     even = np.stack([products, rng.permuted(products, axis=0)]).astype(dtype)
     check([*cp.asarray(even)], gm.assign(cp.asarray(even), **wish), gm.assign(even, **wish))
     assert len(solved) == 2
-    device_batch.shape_for.cache_clear()
-    device_batch._wish.cache_clear()
 
 
 def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
-    monkeypatch.setattr(device_batch, "_TOGETHER", 2048)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
-    device_batch._wish.cache_clear()
+    tune(monkeypatch, device_tuning, together=2048, **AT_ONCE_GIVEN_UP)
     points = cp.random.default_rng(5).random((2, 2, 2048))
     costs = ((points[0, :, :, None] - points[1, :, None, :]) ** 2).astype(np.float32)
     batch = gm.assign(costs, on_error="mark", time_limit=0)
@@ -165,7 +158,6 @@ def test_a_stop_is_heard_where_problems_are_solved_together(monkeypatch):
     batch = gm.assign(costs, on_error="mark")
     for k in range(2):
         gm.verify(costs[k], batch[k])
-    device_batch._wish.cache_clear()
 
 
 def test_sizes_and_what_is_too_large_for_a_block():
@@ -276,12 +268,10 @@ def test_a_matrix_is_solved_by_one_launch(dtype, shape, wish, monkeypatch):
 @pytest.mark.parametrize("gives_up", [False, True])
 def test_a_matrix_that_one_launch_leaves_is_solved_in_another_way(gives_up, monkeypatch):
     """A team that has given up is not asked a second time."""
-    from gpumatch.cuda.assignment import engine
-
     teams = []
     run_one = device_batch.run_one
     monkeypatch.setattr(device_batch, "run_one", lambda *task: teams.append(1) or run_one(*task))
-    monkeypatch.setattr(engine, "_STEPS_OF_TEAM", (1, 1) if gives_up else (1000, 1000))
+    tune(monkeypatch, dense_tuning, steps_of_team=(1, 1) if gives_up else (1000, 1000))
     costs = single_problem("f8", (12, 12))
     if not gives_up:
         costs[3] = math.inf

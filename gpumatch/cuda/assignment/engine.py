@@ -32,6 +32,7 @@ The engine has no kernels of its own. It uses those of the modules that it impor
 from __future__ import annotations
 
 import contextlib
+import functools
 
 from gpumatch.contracts import AssignmentTask, Costs, Solution
 from gpumatch.cuda import memory
@@ -39,9 +40,11 @@ from gpumatch.cuda.assignment import auction
 from gpumatch.cuda.assignment.batched import batch as device_batch
 from gpumatch.cuda.assignment.dense import prices as dense_prices
 from gpumatch.cuda.assignment.dense import sorting
+from gpumatch.cuda.assignment.dense import tuning as tunings
 from gpumatch.cuda.assignment.dense.core import BYTES_A_PAIR, Alone, Core, Share
 from gpumatch.cuda.assignment.dense.prices import DenseAuction
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
+from gpumatch.cuda.assignment.dense.tuning import Tuning
 from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree
 from gpumatch.cuda.assignment.hungarian.search import Patience
 from gpumatch.cuda.assignment.points import engine as points_engine
@@ -52,46 +55,31 @@ from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["run", "steps_of_team"]
 
-_FIRST = 64  # pairs of each row at the start of a core
-_LEAST_FOR_CORE = 100  # rows from which a core pays
-# Columns up to which a team is tried: if all vertices must be matched, if not, and with many ties.
-_MOST_FOR_TEAM = 1024, 2560, 4096
-# The most steps of a team: if all vertices must be matched, in up to 1,024 columns, and otherwise.
-# With 2**14, two clusters in 512 columns take 10 ms on an H200 instead of 92, and in 768 columns 16
-# instead of 104; points take 6.6 instead of 15, and 11 instead of 13. In 1,000 columns, a team
-# takes 6 ms for uniform costs, 18 for points and 31 for clusters, and a core 7 to 10, 25 and 121.
-_STEPS_OF_TEAM = 2**14, 2048
-# Trees are tried first for fewer rows than these: without ties, and for integers with ties.
-_MOST_FOR_TREES, _MOST_WITH_TIES = 3000, 20_000
-_TIES = 4, 32  # bounds of the mean number of columns of equal cost of a row
-_TRIAL = 256, 2048  # the most steps of these trees: until nine rows in ten are matched, and in all
-_STEPS_FOR_MOST = 2048  # steps until nine rows in ten are matched; one for each row if that is more
-_STEPS_A_ROW = 16  # steps for each row, beyond _STEPS_FOR_MOST, in all
 
-
-def run(task: AssignmentTask) -> bool:
+def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
+    tuning = tuning or tunings.DEFAULT
     if sparse.takes(task.costs, task.limit):
         return reduced.run(task)
     if stages.takes(task.costs, task.limit):
         return stages.run(task)
     if points_engine.takes(task):
-        ended = points_engine.run(task, run)
+        ended = points_engine.run(task, functools.partial(run, tuning=tuning))
         if ended is not None:
             return ended
         task.solution.clear()
     task = task.with_costs(task.costs.readable())
     attempts = [_grow_trees]
-    if _has_core(task):
+    if _has_core(task, tuning):
         attempts.insert(0, _solve_by_core)
-        if _begins_with_trees(task):
+        if _begins_with_trees(task, tuning):
             attempts.insert(0, _solve_by_trees)
-    if _has_team(task):
+    if _has_team(task, tuning):
         attempts.insert(0, _solve_by_team)
     if _may_be_sorted(task):
-        attempts.insert(0, sorting.run)
+        attempts.insert(0, _sort)
     for attempt in attempts:
-        if attempt(task):
+        if attempt(task, tuning):
             return True
         if task.control.stopped:
             return False
@@ -108,10 +96,10 @@ def run(task: AssignmentTask) -> bool:
     return ended if has_room else hungarian_tree.run(task)
 
 
-def _has_core(task: AssignmentTask) -> bool:
+def _has_core(task: AssignmentTask, tuning: Tuning) -> bool:
     """True for matrices of enough rows whose sums of costs fit into 64 bits."""
     costs = task.costs
-    return costs.has_matrix and costs.shape[0] >= _LEAST_FOR_CORE and fits(costs, task.limit)
+    return costs.has_matrix and costs.shape[0] >= tuning.least_for_core and fits(costs, task.limit)
 
 
 def _may_be_sorted(task: AssignmentTask) -> bool:
@@ -125,32 +113,32 @@ def _may_be_sorted(task: AssignmentTask) -> bool:
     return costs.is_complete and fits(costs, None)
 
 
-def _has_team(task: AssignmentTask) -> bool:
+def _has_team(task: AssignmentTask, tuning: Tuning) -> bool:
     """True if a team, which ignores given pairs, is likely to end before the other attempts."""
     costs = task.costs
     nrows, ncols = costs.shape
-    square, easy, tied = _MOST_FOR_TEAM
+    square, easy, tied = tuning.most_for_team
     most = square if _must_match_all(task) else easy
-    if costs.low == costs.high or (costs.is_integer and _ties(costs) > _TIES[1]):
+    if costs.low == costs.high or (costs.is_integer and _ties(costs) > tuning.ties[1]):
         most = tied
     return task.is_fresh and costs.has_matrix and nrows > 0 and ncols <= most
 
 
-def _begins_with_trees(task: AssignmentTask) -> bool:
+def _begins_with_trees(task: AssignmentTask, tuning: Tuning) -> bool:
     """True if trees are likely to end before a core does.
 
     That is so for few rows with few searches: costs are integers, or vertices may stay unmatched.
     It is also so for integers with ties, unless so many are equal that levels are as wide as the
     matrix.
     """
-    costs = task.costs
+    costs, (fewest, most) = task.costs, tuning.ties
     nrows, ncols = costs.shape
     if costs.low == costs.high:
         return False
-    if costs.is_integer and _TIES[0] <= _ties(costs) <= _TIES[1]:
-        return nrows < _MOST_WITH_TIES
+    if costs.is_integer and fewest <= _ties(costs) <= most:
+        return nrows < tuning.most_with_ties
     is_easy = costs.is_integer or task.limit is not None or nrows < ncols
-    return is_easy and nrows < _MOST_FOR_TREES
+    return is_easy and nrows < tuning.most_for_trees
 
 
 def steps_of_team(ncols: int, must_match_all: bool) -> int:
@@ -158,9 +146,9 @@ def steps_of_team(ncols: int, must_match_all: bool) -> int:
 
     `ncols` is the larger side.
     """
-    small, easy, _ = _MOST_FOR_TEAM
-    most, steps = (small, _STEPS_OF_TEAM[0]) if must_match_all else (easy, _STEPS_OF_TEAM[1])
-    return steps if ncols <= most else 0
+    tuning = tunings.DEFAULT
+    kind = 0 if must_match_all else 1
+    return tuning.steps_of_team[kind] if ncols <= tuning.most_for_team[kind] else 0
 
 
 def _must_match_all(task: AssignmentTask) -> bool:
@@ -174,37 +162,44 @@ def _ties(costs: Costs) -> float:
     return costs.shape[1] / max(costs.high - costs.low, 1)
 
 
-def _solve_by_team(task: AssignmentTask) -> bool:
+def _solve_by_team(task: AssignmentTask, tuning: Tuning) -> bool:
     """Solve by one team; True if it has ended within its steps."""
     if task.control.tick(0):
         return False
-    is_small = _must_match_all(task) and task.costs.shape[1] <= _MOST_FOR_TEAM[0]
-    return device_batch.run_one(task, _STEPS_OF_TEAM[0 if is_small else 1])
+    is_small = _must_match_all(task) and task.costs.shape[1] <= tuning.most_for_team[0]
+    return device_batch.run_one(task, tuning.steps_of_team[0 if is_small else 1])
 
 
-def _solve_by_trees(task: AssignmentTask) -> bool:
+def _sort(task: AssignmentTask, tuning: Tuning) -> bool:
+    """Solve by sorting; False if the costs are not Monge in any order."""
+    return sorting.run(task)
+
+
+def _solve_by_trees(task: AssignmentTask, tuning: Tuning) -> bool:
     """Solve by trees; True if they have ended soon. Otherwise restore the given solution."""
     given = task.solution.copy()
-    ended = hungarian_tree.run(task, patience=Patience(*_TRIAL))
+    ended = hungarian_tree.run(task, patience=Patience(*tuning.trial))
     if not ended and not task.control.stopped:
         task.solution.assign_from(given)
     return ended
 
 
-def _solve_by_core(task: AssignmentTask) -> bool:
+def _solve_by_core(task: AssignmentTask, tuning: Tuning) -> bool:
     """Solve by a sparse core; False if it proves no assignment or the memory is too small."""
     costs, solution, control = task.costs, task.solution, task.control
     nrows, ncols = costs.shape
     must_match_all = _must_match_all(task)
     with contextlib.suppress(MemoryError):
-        needed = BYTES_A_PAIR * nrows * min(_FIRST, ncols)
+        needed = BYTES_A_PAIR * nrows * min(tuning.first, ncols)
         if must_match_all:
             needed += dense_prices.bytes_needed(nrows, ncols)
         memory.require_memory(needed, "the engine's core")
         rows = ArrayRows(costs.dense(), costs.far, lambda: False)
         share = Share(rows, task.limit, costs.of_pairs)
-        others = [lambda: DenseAuction(costs).improve(solution, control)] if must_match_all else []
-        core = Core(share, solution, Alone(control), sparse.run, control, others, _FIRST)
+        others = []
+        if must_match_all:
+            others = [lambda: DenseAuction(costs, tuning).improve(solution, control)]
+        core = Core(share, solution, Alone(control), sparse.run, control, others, tuning)
         try:
             return core.solve()
         finally:
@@ -212,15 +207,16 @@ def _solve_by_core(task: AssignmentTask) -> bool:
     return False
 
 
-def patience_for(nrows: int) -> Patience:
+def patience_for(nrows: int, tuning: Tuning) -> Patience:
     """Return the numbers of steps that trees may take."""
-    return Patience(max(_STEPS_FOR_MOST, nrows), _STEPS_FOR_MOST + _STEPS_A_ROW * nrows)
+    steps = tuning.steps_for_most
+    return Patience(max(steps, nrows), steps + tuning.steps_a_row * nrows)
 
 
-def _grow_trees(task: AssignmentTask) -> bool:
+def _grow_trees(task: AssignmentTask, tuning: Tuning) -> bool:
     """Solve by trees; False if they take too long, or have no memory for a matrix of the costs."""
     try:
-        return hungarian_tree.run(task, patience=patience_for(task.costs.shape[0]))
+        return hungarian_tree.run(task, patience=patience_for(task.costs.shape[0], tuning))
     except MemoryError:
         if task.costs.has_matrix:
             raise

@@ -12,6 +12,7 @@ cupy = pytest.importorskip("cupy")
 
 from gpumatch.contracts import AssignmentTask, Solution  # noqa: E402
 from gpumatch.cuda.assignment import auction, engine  # noqa: E402
+from gpumatch.cuda.assignment.dense.tuning import DEFAULT  # noqa: E402
 from gpumatch.cuda.assignment.hungarian import tree as hungarian_tree  # noqa: E402
 from gpumatch.cuda.assignment.hungarian.search import Patience  # noqa: E402
 
@@ -46,7 +47,7 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(hungarian_tree, "run", stand_in("tree"))
     monkeypatch.setattr(auction, "run", stand_in("auction"))
-    monkeypatch.setattr(engine, "_has_team", lambda _: False)
+    monkeypatch.setattr(engine, "_has_team", lambda *_: False)
     monkeypatch.setattr(engine, "count_matched", lambda mates: int((mates >= 0).sum()))
     return made, orders
 
@@ -76,7 +77,7 @@ def task_of_three(*, stopped=False, has_matrix=True):
     return AssignmentTask(costs, Solution(*arrays), control)
 
 
-PATIENT, IMPATIENT = {}, {"patience": engine.patience_for(3)}
+PATIENT, IMPATIENT = {}, {"patience": engine.patience_for(3, DEFAULT)}
 NOTHING = [[-1] * 3, [-1] * 3, [0] * 3, [0] * 3]
 
 
@@ -193,7 +194,7 @@ def test_patience_ends_where_one_row_in_ten_still_wants_a_column():
 
 
 def test_patience_is_a_step_a_row_at_least():
-    few, many = engine.patience_for(3), engine.patience_for(10**5)
+    few, many = engine.patience_for(3, DEFAULT), engine.patience_for(10**5, DEFAULT)
     assert (few.for_most, many.for_most) == (2048, 10**5)
     assert few.in_all > few.for_most
     assert many.in_all > 10 * many.for_most
@@ -208,19 +209,19 @@ def with_core(calls, monkeypatch):
     made, orders = calls
     told = SimpleNamespace(made=made, orders=orders, begins_with_trees=False)
 
-    def solve_by_core(task):
+    def solve_by_core(task, _):
         made.append(("core", [part.tolist() for part in (*task.mates, *task.duals)]))
         answer = orders["core"].pop(0)
         task.solution.col_dual[:] = 7
         return answer
 
-    monkeypatch.setattr(engine, "_has_core", lambda _: True)
-    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: told.begins_with_trees)
+    monkeypatch.setattr(engine, "_has_core", lambda *_: True)
+    monkeypatch.setattr(engine, "_begins_with_trees", lambda *_: told.begins_with_trees)
     monkeypatch.setattr(engine, "_solve_by_core", solve_by_core)
     return told
 
 
-TRIAL = {"patience": Patience(*engine._TRIAL)}
+TRIAL = {"patience": Patience(*DEFAULT.trial)}
 
 
 def test_a_core_that_is_solved_is_all_there_is(with_core):
@@ -275,7 +276,7 @@ def with_team(with_core, monkeypatch):
         made.append(("team", most_steps))
         return orders["team"].pop(0)
 
-    monkeypatch.setattr(engine, "_has_team", lambda _: True)
+    monkeypatch.setattr(engine, "_has_team", lambda *_: True)
     monkeypatch.setattr(engine.device_batch, "run_one", run_one)
     return with_core
 
@@ -334,11 +335,11 @@ def test_a_team_has_few_rows_or_easy_ones(shape, values, limit, wanted):
         shape=shape, low=low, high=high, is_integer=isinstance(high, int), has_matrix=True
     )
     task = SimpleNamespace(costs=costs, limit=limit, is_fresh=True)
-    assert engine._has_team(task) is wanted
+    assert engine._has_team(task, DEFAULT) is wanted
     task.is_fresh = False
-    assert not engine._has_team(task)
+    assert not engine._has_team(task, DEFAULT)
     task.is_fresh, costs.has_matrix = True, False
-    assert not engine._has_team(task)
+    assert not engine._has_team(task, DEFAULT)
 
 
 MANY, FEW = 5000, 1000
@@ -362,7 +363,8 @@ MANY, FEW = 5000, 1000
 def test_trees_begin_where_they_end_soon(shape, values, limit, wanted):
     low, high = values
     costs = SimpleNamespace(shape=shape, low=low, high=high, is_integer=isinstance(high, int))
-    assert engine._begins_with_trees(SimpleNamespace(costs=costs, limit=limit)) is wanted
+    task = SimpleNamespace(costs=costs, limit=limit)
+    assert engine._begins_with_trees(task, DEFAULT) is wanted
 
 
 @pytest.mark.parametrize(
@@ -380,13 +382,13 @@ def test_a_core_is_of_many_rows_of_a_matrix(nrows, largest, has_matrix, wanted):
         shape=(nrows, nrows), has_matrix=has_matrix, is_integer=True,
         low=0, high=largest, largest=largest,
     )  # fmt: skip
-    assert engine._has_core(SimpleNamespace(costs=costs, limit=None)) is wanted
+    assert engine._has_core(SimpleNamespace(costs=costs, limit=None), DEFAULT) is wanted
 
 
 def test_a_core_that_has_no_room_is_left_out(calls, monkeypatch):
     made, orders = calls
-    monkeypatch.setattr(engine, "_has_core", lambda _: True)
-    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
+    monkeypatch.setattr(engine, "_has_core", lambda *_: True)
+    monkeypatch.setattr(engine, "_begins_with_trees", lambda *_: False)
     monkeypatch.setattr(engine.memory, "require_memory", no_room)
     orders["tree"] = [(True, 3)]
     assert drive() == (True, left(3, call=1))

@@ -10,11 +10,13 @@ from scipy.optimize import linear_sum_assignment
 
 import gpumatch as gm
 from graphs import costs
+from tests.cpu.assignment.tuned import tune
 
 cupy = pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment import engine  # noqa: E402
-from gpumatch.cuda.assignment.dense import core  # noqa: E402
+from gpumatch.cuda.assignment.batched import tuning as team_tuning  # noqa: E402
+from gpumatch.cuda.assignment.dense import tuning  # noqa: E402
 from gpumatch.cuda.assignment.hungarian import search as hungarian_search  # noqa: E402
 from gpumatch.cuda.assignment.hungarian.search import Patience  # noqa: E402
 
@@ -31,7 +33,7 @@ def was_handed_over(a):
 def no_core(monkeypatch):
     """Nor a team, nor an order of Monge costs."""
     for has in ("_has_core", "_has_team", "_may_be_sorted"):
-        monkeypatch.setattr(engine, has, lambda _: False)
+        monkeypatch.setattr(engine, has, lambda *_: False)
 
 
 @pytest.mark.gpu
@@ -63,7 +65,7 @@ def test_who_solves_what(matrix, is_hard):
 def hasty(request, monkeypatch, no_core):
     """Trees come first, and are given up after so many steps."""
     monkeypatch.setattr(hungarian_search, "_STEPS_A_LAUNCH", request.param)
-    monkeypatch.setattr(engine, "patience_for", lambda nrows: Patience(0, 0))
+    monkeypatch.setattr(engine, "patience_for", lambda *_: Patience(0, 0))
 
 
 WISHES = [
@@ -139,10 +141,8 @@ def only_core(request, monkeypatch):
     """The engine has nothing but its core, of few pairs a row and in many rounds."""
     first, again, more = request.param
     for has in ("_begins_with_trees", "_has_team", "_may_be_sorted"):
-        monkeypatch.setattr(engine, has, lambda _: False)
-    monkeypatch.setattr(engine, "_FIRST", first)
-    monkeypatch.setattr(core, "FIRST", again)
-    monkeypatch.setattr(core, "MORE", more)
+        monkeypatch.setattr(engine, has, lambda *_: False)
+    tune(monkeypatch, tuning, first=first, again=again, more=more)
     return monkeypatch
 
 
@@ -239,8 +239,8 @@ def check_without_a_team(matrix):
 @pytest.mark.gpu
 @pytest.mark.parametrize("steps", [0, 1, 100])
 def test_what_a_team_gives_up_is_solved(steps, monkeypatch):
-    monkeypatch.setattr(engine, "_STEPS_OF_TEAM", (steps, steps))
-    monkeypatch.setattr(engine.device_batch, "_STEPS_BEFORE_A_GUESS", steps // 2)
+    tune(monkeypatch, tuning, steps_of_team=(steps, steps))
+    tune(monkeypatch, team_tuning, steps_before_a_guess=steps // 2)
     check_without_a_team(costs.low_rank(300, rank=1))
 
 

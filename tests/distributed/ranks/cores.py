@@ -14,13 +14,14 @@ from gpumatch import distributed
 from gpumatch.cpu.assignment.engine import run
 from gpumatch.cpu.distributed import date2016 as paper_kernels
 from gpumatch.cpu.distributed import rows as cpu_rows
-from gpumatch.cuda.assignment.dense import core
 from gpumatch.cuda.assignment.dense import rows as dense_rows
+from gpumatch.cuda.assignment.dense import tuning
 from gpumatch.distributed import core as rank_core
 from gpumatch.distributed import searches
 from gpumatch.distributed.communicator import even_starts
 from gpumatch.distributed.matching import forest_kernels
 from graphs import costs as families
+from tests.cpu.assignment.tuned import tuned
 from tests.distributed.ranks.assignments import largest, wishes_of_matrices
 from tests.distributed.ranks.checks import check_assignment, share, worth
 from tests.distributed.ranks.papers import PAPER_STEPS
@@ -37,7 +38,7 @@ def cores(comm):
     with (
         mock.patch.dict(searches.ALGORITHMS["engine"], cpu=engine),
         mock.patch.object(searches, "FEW_ROWS", 0),
-        mock.patch.multiple(core, FIRST=2, MORE=1),
+        tuned(tuning, again=2, more=1),
     ):
         yield from wishes_of_matrices(comm)
         yield from cores_of_matrices(comm)
@@ -137,7 +138,7 @@ def given_up(comm, **how):
             for has_room in (True, False)[: 1 + (shape[0] == shape[1])]:
                 yield f"given up, {shape}, {type(given)}, {given.dtype}, {has_room}"
                 with (
-                    mock.patch.object(core, "ROUNDS", 0),
+                    tuned(tuning, rounds=0),
                     mock.patch.object(rank_core.Whole, "_has_room", return_value=has_room),
                     mock.patch.object(searches, "Trees", None if has_room else searches.Trees),
                 ):
@@ -148,13 +149,13 @@ def given_up(comm, **how):
                         trees = "trees on GPUs" if on_device else "trees"
                         assert a.stats["solved_by"] == ("one rank" if has_room else trees)
     yield "given up, no time"
-    with mock.patch.object(core, "ROUNDS", 0):
+    with tuned(tuning, rounds=0):
         block = share(csr_array(costs), comm)
         a = distributed.assign(block, comm=comm, time_limit=0, **how)
     assert not a.proven
     yield "given up, short of memory"
     with (
-        mock.patch.object(core, "ROUNDS", 0),
+        tuned(tuning, rounds=0),
         mock.patch.object(rank_core, "AssignmentTask", side_effect=MemoryError),
     ):
         a = check_assignment(costs, comm, **how)

@@ -11,11 +11,12 @@ from scipy.sparse import csr_array, random_array
 import gpumatch
 import graphs
 from gpumatch import distributed
-from gpumatch.cuda.assignment.dense import core
 from gpumatch.cuda.assignment.dense import rows as dense_rows
+from gpumatch.cuda.assignment.dense import tuning
 from gpumatch.distributed import searches
 from gpumatch.distributed.communicator import even_starts
 from graphs import costs as families
+from tests.cpu.assignment.tuned import tuned
 from tests.distributed.ranks import assignments, matchings, papers
 from tests.distributed.ranks.assignments import wishes_of_matrices
 from tests.distributed.ranks.checks import check_assignment, check_matching, share
@@ -34,7 +35,7 @@ def devices(comm):
     yield from wishes_of_matrices(comm, backend="cuda")
     with mock.patch.object(searches, "FEW_ROWS", 0):
         yield from wishes_of_matrices(comm, backend="cuda")
-        with mock.patch.multiple(core, FIRST=2, MORE=1):
+        with tuned(tuning, again=2, more=1):
             yield from cores_of_matrices(comm, backend="cuda")
     for algorithm in PAPER_STEPS:
         for dtype in (np.int32, np.float32):
@@ -57,7 +58,7 @@ def lists_on_devices(comm):
     """Sparse costs, the largest assignments, and batches."""
     how = {"backend": "cuda"}
     with mock.patch.object(searches, "FEW_ROWS", 0):
-        with mock.patch.multiple(core, FIRST=2, MORE=1):
+        with tuned(tuning, again=2, more=1):
             yield from cores_of_lists(comm, **how)
         yield from assignments.wishes(comm, **how)
         yield from assignments.largest(comm, **how)
@@ -67,7 +68,7 @@ def lists_on_devices(comm):
 def given_up_on_devices(comm):
     with (
         mock.patch.object(searches, "FEW_ROWS", 0),
-        mock.patch.multiple(core, FIRST=2, MORE=1),
+        tuned(tuning, again=2, more=1),
     ):
         yield from given_up(comm, backend="cuda")
 

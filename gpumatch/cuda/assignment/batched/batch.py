@@ -28,6 +28,8 @@ from gpumatch.batch_contracts import (
 )
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment.batched import stacked
+from gpumatch.cuda.assignment.batched import tuning as tunings
+from gpumatch.cuda.assignment.batched.tuning import Tuning
 from gpumatch.cuda.assignment.dense import sorting
 from gpumatch.cuda.kernels import COSTS, Kernels, Source, kernels_for
 from gpumatch.cuda.memory import require_memory
@@ -50,50 +52,11 @@ _MOST_COLUMNS = 8  # the most columns of a thread
 _MOST_THREADS = SOURCE.constant("kMostThreads")
 _FIXED = 8192  # an upper bound of a block's shared memory besides its arrays, in bytes
 _A_ROW, _A_COLUMN = 20, 16  # bytes of a block's arrays for each row and each column
-_OF_A_WARP = 64  # columns up to which a warp solves a problem
-# Columns up to which a single block solves a problem: of a batch, and alone on the device.
-_OF_A_BLOCK = 512, 256
-# If a problem has at least _WIDE times as many columns as rows, its searches are few, and reading
-# the rows takes most of the time. So a block then has more threads than columns: 512 for up to 128
-# rows, else 1,024. 208 such problems take 0.85 of the time. 1,000 problems of 100 rows and 120
-# columns would take 1.7 times as long, because fewer fit on the device at once.
-_WIDE, _FEW_ROWS, _READERS = 2, 128, 512
-# The least number of threads of a cluster's block for a single problem, whose warps all bid at
-# once; and the blocks and threads for up to _OF_A_SMALL_CLUSTER columns, where messages to fewer
-# blocks take less time. On an H200, uniform float32 costs take 0.44 ms in 300 rows, 0.92 in 512 and
-# 1.52 in 700, where as many threads as columns took 0.51, 0.97 and 1.61. Integers up to n take 1.14
-# instead of 1.05 in 400 rows, but 0.62 instead of 0.67 in 300.
-_LEAST_THREADS = 128
-_SMALL_CLUSTER, _OF_A_SMALL_CLUSTER = (4, 256), 512
 _TEAMS_OF_A_MULTIPROCESSOR = 2
 _TILE = SOURCE.constant("kTile")
-_MOST_PARTS = 16  # the most blocks that transpose a problem
 _SHARED_AT_ONCE = 40 * 1024  # shared memory that a launch may have without a larger limit, in bytes
-# Mean bids of a row after its first: in a batch, and of a single problem. In batches, 4 are slower
-# on points in the plane, and 0 on uniform costs. A single problem has the device to itself: in a
-# model of the kernel, uniform costs take 0.7 to 0.8 of the time with 4, and points 0.8 to 1.
-_BIDS = 2, 4
-# The number of unmatched rows at which bids end: for up to 128 rows, and for more. With 8 instead
-# of 4, 208 problems of 100 rows and 300 columns take 2 to 10 % longer. With 4 instead of 8, points
-# in 300 rows and 600 columns take 14 % longer.
-_FEWEST_BIDDERS = 4, 8
-# The most rows of a step of a search, in a batch and alone. In batches, points take up to 40 %
-# longer with 16. Alone on an H200, uniform costs in 1,000 rows take 2.62, 2.52 and 2.45 ms with 8,
-# 12 and 16, and points in 512 rows 4.3, 4.3 and 4.5.
-_ROWS_AT_ONCE = 8, 12
-# If the other paths are expected to take more steps for each row, auctions are held: in general,
-# and if a fourth of the rows to half of them are unmatched after the first bids (fewer, too, with
-# fewer than 256 rows). On an H200, 256 problems of rank 3 in 512 rows take 8 ms with 4, and 60 with
-# 10; two clusters 19 and 31; points on a line and others twice as far apart 67 with 16, and 80 with
-# 10. In 100 rows, two clusters take 1.8 with 4, and 1.4 without auctions.
-_STEPS_A_ROW = 4, 16
 _MOST_WARPS = SOURCE.constant("kMostWarps")
 _MOST_BLOCKS = SOURCE.constant("kMostBlocks")
-_STEPS_BEFORE_A_GUESS = 64
-_TOGETHER = 3000  # columns from which problems that teams give up are solved together
-# The steps of a team in the time of a core for all problems: 12 ms, and 1.1 ms for each 1,000 rows.
-_STEPS_OF_CORE, _STEPS_OF_ITS_ROWS = 5000, 0.45
-_STEPS_BEFORE_ITS_GUESS = 512
 _CLUSTERS = 90  # the compute capability from which devices have clusters
 _CLUSTER_DIMENSIONS = 11, 12, 13  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, and so on
 
@@ -109,27 +72,32 @@ class _Shape(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def shape_for(
-    short: int, long: int, most_blocks: int, has_room: bool, is_alone: bool = False
+    short: int,
+    long: int,
+    most_blocks: int,
+    has_room: bool,
+    is_alone: bool = False,
+    tuning: Tuning = tunings.DEFAULT,
 ) -> _Shape:
     """The team for a problem of `short` rows and `long` columns, which are no fewer.
 
     `has_room` is True if teams of kMostThreads threads for all problems fit on the device at once.
     """
     shared = _A_ROW * short + _A_COLUMN * long
-    if long <= _OF_A_WARP:
+    if long <= tuning.of_a_warp:
         columns = _power(-(-long // _WARP))
         return _Shape(f"solve_alone<{{Cost}}, {columns}>", _WARP, shared)
-    blocks = most_blocks if long > _OF_A_BLOCK[is_alone] else 1
-    if is_alone and blocks > _SMALL_CLUSTER[0] and long <= _OF_A_SMALL_CLUSTER:
-        blocks, threads = _SMALL_CLUSTER
+    blocks = most_blocks if long > tuning.of_a_block[is_alone] else 1
+    if is_alone and blocks > tuning.small_cluster[0] and long <= tuning.of_a_small_cluster:
+        blocks, threads = tuning.small_cluster
         return _Shape("solve<{Cost}, 1>", threads, shared, blocks)
     most_threads = min(_MOST_THREADS * blocks, _WARP * _MOST_WARPS)
     columns = _power(-(-long // most_threads))
     threads = -(-long // (columns * blocks * _WARP)) * _WARP
     if is_alone and blocks > 1:
-        threads = max(threads, _LEAST_THREADS)
-    if has_room and blocks == 1 and long >= _WIDE * short:
-        threads = max(threads, _READERS if short <= _FEW_ROWS else _MOST_THREADS)
+        threads = max(threads, tuning.least_threads)
+    if has_room and blocks == 1 and long >= tuning.wide * short:
+        threads = max(threads, tuning.readers if short <= tuning.few_rows else _MOST_THREADS)
     return _Shape(f"solve<{{Cost}}, {columns}>", threads, shared, blocks)
 
 
@@ -174,13 +142,13 @@ def _largest_side(device: int) -> int:
     return int(min(room // (_A_ROW + _A_COLUMN), _MOST_THREADS * _MOST_COLUMNS))
 
 
-def run(task: DeviceBatch) -> bool:
+def run(task: DeviceBatch, tuning: Tuning | None = None) -> bool:
     """Launch the kernels that solve the problems; False if some will not be solved.
 
     Problems with too long a side get no pairs, and end as UNFIT. If problems are not solved
     together, they end as UNSOLVED.
     """
-    batch = _Run(task)
+    batch = _Run(task, tuning or tunings.DEFAULT)
     batch.solve()
     return batch.fits_all and batch.solve_together()
 
@@ -194,8 +162,9 @@ class _Run:
         True if no problem is too large.
     """
 
-    def __init__(self, task: DeviceBatch) -> None:
-        self.task, self.kernels = task, kernels_for(SOURCE, Cost=task.dtype)
+    def __init__(self, task: DeviceBatch, tuning: Tuning) -> None:
+        self.task, self.tuning = task, tuning
+        self.kernels = kernels_for(SOURCE, Cost=task.dtype)
         self.results = self.kernels.struct("Results")(**task.results._asdict())
         self.fits_all = True
         self.may_give_up = False
@@ -284,23 +253,26 @@ class _Run:
         is_given: bool = False,
     ) -> None:
         """Solve `count` problems. None has more rows or more columns than `largest`."""
-        kernels, task = self.kernels, self.task
+        kernels, task, tuning = self.kernels, self.task, self.tuning
         if turns:
             tiles = -(-largest[0] // _TILE) * -(-largest[1] // _TILE)
-            parts = max(1, min(tiles, _MOST_PARTS))
+            parts = max(1, min(tiles, tuning.most_parts))
             kernels["turn<{Cost}>"]((count * parts,), (_TILE * 8,), (batch, np.int32(parts)))
         is_alone = len(task.sizes) == 1
-        shape = shape_for(min(largest), max(largest), most_blocks(count), has_room(count), is_alone)
-        steps = _Steps(task.most_steps, _STEPS_BEFORE_A_GUESS, False)
-        if task.together and shape.blocks > 1 and not turns and largest[1] >= _TOGETHER:
-            most = _STEPS_OF_CORE + int(_STEPS_OF_ITS_ROWS * count * largest[0])
-            steps = _Steps(most, _STEPS_BEFORE_ITS_GUESS, True)
+        shape = shape_for(
+            min(largest), max(largest), most_blocks(count), has_room(count), is_alone, tuning
+        )
+        steps = _Steps(task.most_steps, tuning.steps_before_a_guess, False)
+        if task.together and shape.blocks > 1 and not turns and largest[1] >= tuning.together:
+            most = tuning.steps_of_core + int(tuning.steps_of_its_rows * count * largest[0])
+            steps = _Steps(most, tuning.steps_before_its_guess, True)
             self.may_give_up = True
-        fewest = _FEWEST_BIDDERS[min(largest) > _FEW_ROWS]
+        fewest = tuning.fewest_bidders[min(largest) > tuning.few_rows]
+        pace = _Pace(tuning.bids[is_alone], fewest, tuning.rows_at_once[is_alone])
         asks_order = task.asks_order and min(largest) >= sorting.LEAST
         wish = _wish(
-            kernels, task.wish, task.largest, task.is_integer, steps,
-            (_BIDS[is_alone], fewest, _ROWS_AT_ONCE[is_alone]), asks_order, is_given,
+            kernels, task.wish, task.largest, task.is_integer, steps, pace, tuning.steps_a_row,
+            asks_order, is_given,
         )  # fmt: skip
         solve = kernels[shape.kernel]
         arguments = batch, wish, self.results, np.int32(shape.blocks)
@@ -365,6 +337,14 @@ class _Steps(NamedTuple):
     lengthen: bool
 
 
+class _Pace(NamedTuple):
+    """Mean bids of a row, bidders at which bids end, and the most rows of a step of a search."""
+
+    bids: int
+    fewest: int
+    rows_at_once: int
+
+
 @functools.lru_cache(maxsize=64)
 def _wish(
     kernels: Kernels,
@@ -372,17 +352,18 @@ def _wish(
     largest: float,
     is_integer: bool,
     steps: _Steps,
-    pace: tuple[int, int, int],
+    pace: _Pace,
+    steps_a_row: tuple[int, int],
     asks_order: bool,
     is_given: bool,
 ) -> np.ndarray:
     sign, limit, takes_equal, most, may_lack = wish
     return kernels.struct("Wish")(
         sign=sign, limit=limit, takes_equal=takes_equal, most=most, largest=largest,
-        may_lack=may_lack, whole=is_integer, bids=pace[0], fewest=pace[1],
-        rows_at_once=pace[2], most_steps=steps.most,
+        may_lack=may_lack, whole=is_integer, bids=pace.bids, fewest=pace.fewest,
+        rows_at_once=pace.rows_at_once, most_steps=steps.most,
         first_steps=min(steps.first, steps.most), lengthens=steps.lengthen,
-        steps_a_row=_STEPS_A_ROW[0], steps_a_row_of_some=_STEPS_A_ROW[1],
+        steps_a_row=steps_a_row[0], steps_a_row_of_some=steps_a_row[1],
         asks_order=asks_order, is_given=is_given,
     )  # fmt: skip
 

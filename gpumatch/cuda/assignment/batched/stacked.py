@@ -21,13 +21,13 @@ import numpy as np
 from gpumatch.batch_contracts import Together
 from gpumatch.contracts import Solution
 from gpumatch.cuda import memory
+from gpumatch.cuda.assignment.dense import tuning as tunings
 from gpumatch.cuda.assignment.dense.core import BYTES_A_PAIR, Alone, Core, Share
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
 from gpumatch.cuda.assignment.sparse import engine as sparse
 
 __all__ = ["StackedRows", "signed", "solve"]
 
-_FIRST = 64  # pairs of each row at the start of the core
 _EXACT = 2**52  # sums up to which float64, the type of a batch's numbers, holds all integers
 
 
@@ -109,7 +109,7 @@ def solve(matrices: Sequence[Any], is_integer: bool, together: Together) -> list
     The result is None if the memory is too small, the control has stopped the run, the core is
     given up, or integers are so large that their sums are not exact in a batch.
     """
-    far = np.int64(2**63 - 1) if is_integer else np.float64(np.inf)
+    far, tuning = np.int64(2**63 - 1) if is_integer else np.float64(np.inf), tunings.DEFAULT
     rows = StackedRows(matrices, far)
     shape = rows.count, rows.ncols
     if is_integer:
@@ -117,11 +117,11 @@ def solve(matrices: Sequence[Any], is_integer: bool, together: Together) -> list
         if 4 * (sum(shape) + 1) * largest > _EXACT:
             return None
     with contextlib.suppress(MemoryError):
-        memory.require_memory(BYTES_A_PAIR * _FIRST * rows.count, "solving problems together")
+        memory.require_memory(BYTES_A_PAIR * tuning.first * rows.count, "solving problems together")
         best = Solution.empty(shape, is_integer=is_integer, xp=rows.xp)
         share = Share(rows, None, functools.partial(together.costs_of, shape))
         control = together.control
-        if Core(share, best, Alone(control), sparse.run, control, first=_FIRST).solve():
+        if Core(share, best, Alone(control), sparse.run, control, tuning=tuning).solve():
             return _divided(best, rows)
     return None
 

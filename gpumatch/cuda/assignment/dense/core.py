@@ -5,15 +5,15 @@ In a large matrix few pairs matter (Lee and Orlin, 1993). So the search has thre
 1. Choose some pairs of each row with the least reduced costs. This needs duals of the columns:
    their least slacks if no column may stay unmatched, else 0; or better ones, from `others`.
 2. Solve this sparse core by an algorithm for sparse costs.
-3. Price all costs: find the pairs with a negative slack at the duals of the core. Up to `MORE` of
-   them in each row join the core. Solve it again, from its pairs and duals.
+3. Price all costs: find the pairs with a negative slack at the duals of the core. A few of them in
+   each row (`more` of the tuning) join the core. Solve it again, from its pairs and duals.
 
 The search ends when no slack is negative. Then the duals are optimal for all costs. A round reads
 the costs once.
 
 If the core has no full assignment, or very many slacks are negative, the search begins again with
 the next duals. With the last duals, it chooses four times as many pairs of each row instead, up to
-`MOST` pairs in all.
+`most` pairs in all.
 
 The rows may be divided among ranks (`gpumatch.distributed.core`). Each rank chooses and prices
 pairs of its own rows. The first rank, the root, solves the core. A single device is `Alone`.
@@ -31,20 +31,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs, Solution
+from gpumatch.cuda.assignment.dense import tuning as tunings
+from gpumatch.cuda.assignment.dense.tuning import Tuning
 from gpumatch.numeric.arrays import any_true, array_module
 
-__all__ = ["BYTES_A_PAIR", "FIRST", "Alone", "Core", "Ranks", "Rows", "Share"]
+__all__ = ["BYTES_A_PAIR", "Alone", "Core", "Ranks", "Rows", "Share"]
 
-FIRST, MORE = 32, 16
-"""The pairs of each row that are chosen at first, and that join the core in a round."""
-TOO_MANY = 4
-"""The mean number of negative slacks in a row above which the next duals are tried."""
-AGAIN = 4
-"""The factor by which the pairs of each row grow if the core has no full assignment."""
-MOST = 2**26
-"""The most pairs that are chosen at once."""
-ROUNDS = 64
-"""The most rounds from one choice of duals."""
 ROOT = 0
 """The rank that solves the core."""
 BYTES_A_PAIR = 128
@@ -148,8 +140,8 @@ class Core:
         The control of that algorithm.
     others : sequence of callables
         Each call writes better duals into `best`. They are called in order, as far as needed.
-    first : int
-        The number of pairs of each row that are chosen by the first duals.
+    tuning : Tuning, optional
+        How many pairs of each row are chosen, and when a choice of duals is given up.
     """
 
     def __init__(
@@ -160,11 +152,11 @@ class Core:
         solve_sparse: Callable[[AssignmentTask], bool],
         control: Control,
         others: Sequence[Callable[[], None]] = (),
-        first: int = FIRST,
+        tuning: Tuning | None = None,
     ) -> None:
         self.share, self.own, self.best, self.ranks = share, share.own, best, ranks
         self.solve_sparse, self.control = solve_sparse, control
-        self.others, self.first = others, first
+        self.others, self.tuning = others, tuning or tunings.DEFAULT
         self.xp = array_module(best.row_to_col)
         self.nrows, self.ncols = best.row_to_col.size, best.col_to_row.size
         self.must_match = share.limit is None
@@ -184,7 +176,7 @@ class Core:
         self.best.has_duals = self.best.are_fair = False
         with ranks.step("first duals"):
             col_dual = self._first_duals()
-        if self._solve_from(col_dual, self.first, is_last=not self.others):
+        if self._solve_from(col_dual, self.tuning.first, is_last=not self.others):
             return True
         for find in self.others:
             if ranks.stopped:
@@ -194,15 +186,15 @@ class Core:
                 if ranks.stopped:
                     return False
                 col_dual = self._tightened()
-            if self._solve_from(col_dual, FIRST, is_last=find is self.others[-1]):
+            if self._solve_from(col_dual, self.tuning.again, is_last=find is self.others[-1]):
                 return True
         return False
 
     def _solve_from(self, col_dual: Any, most: int, *, is_last: bool) -> bool:
         """Solve with `most` pairs of each row, chosen by these duals of the columns."""
-        ranks = self.ranks
+        ranks, tuning = self.ranks, self.tuning
         chosen = self._choose(col_dual, most)
-        for _ in range(ROUNDS):
+        for _ in range(tuning.rounds):
             with ranks.step("gathering"):
                 self._gather(chosen)
             with ranks.step("core"):
@@ -210,9 +202,9 @@ class Core:
             if ranks.stopped:
                 return False
             if not is_solved:
-                if not (is_last and self._has_more(AGAIN * most)):
+                if not (is_last and self._has_more(tuning.growth * most)):
                     return False
-                most *= AGAIN
+                most *= tuning.growth
                 chosen = self._choose(col_dual, most)
                 continue
             with ranks.step("pricing"):
@@ -222,7 +214,7 @@ class Core:
             if not found:
                 self.is_priced = self.best.has_duals = True
                 return True
-            if found > TOO_MANY * self.nrows and not is_last:
+            if found > tuning.too_many * self.nrows and not is_last:
                 return False
         return False
 
@@ -252,8 +244,8 @@ class Core:
 
     def _has_more(self, most: int) -> bool:
         """True if `most` pairs of each row may be chosen, which is at most four times its pairs."""
-        a_row = min(self.own.most, AGAIN * self.own.longest)
-        return most <= a_row and most * self.nrows <= MOST
+        a_row = min(self.own.most, self.tuning.growth * self.own.longest)
+        return most <= a_row and most * self.nrows <= self.tuning.most
 
     # -- what each rank does ---------------------------------------------------------------------
 
@@ -311,7 +303,7 @@ class Core:
     def _undercutting(self) -> tuple[Any, Any]:
         """Return the pairs with the most negative slacks."""
         bound = self.xp.ascontiguousarray(self.best.row_dual[self.rows])
-        return self._named(self.own.nearest(self.best.col_dual, bound, MORE))
+        return self._named(self.own.nearest(self.best.col_dual, bound, self.tuning.more))
 
     def _named(self, pairs: Any) -> tuple[Any, Any]:
         """Return the keys and the costs of pairs, by rows."""

@@ -15,6 +15,8 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Solution
+from gpumatch.cuda.assignment.dense import tuning as tunings
+from gpumatch.cuda.assignment.dense.tuning import Tuning
 from gpumatch.cuda.assignment.sparse.offers import Units, owners, unmatched_rows
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, blocks_for, kernels_for
 
@@ -27,16 +29,6 @@ PRICES = Source(
     structs=("Lines<{Cost}>", "Terms", "Progress"),
 )
 _BLOCK, _KNOWN = PRICES.constant("kBlock"), PRICES.constant("kKnown")
-
-_FINEST = 30  # bits: the last epsilon is the range of the costs divided by 2**30
-_STEPS_A_LAUNCH = 2048  # bids and looks of a block: some hundredths of a second
-# Bounds of the unmatched rows at which an auction ends, which are one in 4096. On an H200, 16 in
-# place of 8 take 158 ms instead of 180 for 10,000 points whose distances are maximised, 55 instead
-# of 77 in space, 46 instead of 71 for costs of rank 4, and 222 instead of 262 for two clusters of
-# 4,000 points. With 32 or more, the trees that follow may take 200 to 300 ms longer.
-_UNMATCHED = 16, 1024
-_LAUNCHES = 8  # most launches of an auction. More are a price war of few rows: epsilon falls then.
-_LOOKS_A_ROW = 256  # most looks, on average, in all auctions. More are a price war.
 
 
 def bytes_needed(nrows: int, ncols: int) -> int:
@@ -51,16 +43,20 @@ class DenseAuction:
     ----------
     costs : Costs
         Costs with a matrix, on the device.
+    tuning : Tuning, optional
+        How far epsilon falls, and when an auction ends.
     """
 
-    def __init__(self, costs: Costs) -> None:
+    def __init__(self, costs: Costs, tuning: Tuning | None = None) -> None:
+        self.tuning = tuning = tuning or tunings.DEFAULT
         self.nrows, self.ncols = costs.shape
         self.values: Any = costs.dense()
         self.low = float(costs.low) if math.isfinite(costs.low) else 0.0
         high = costs.high if math.isfinite(costs.high) else costs.largest
         spread = float(high) - self.low
-        self.units = Units(spread, self.nrows, finest=_FINEST, is_integer=costs.is_integer)
-        self.unmatched = min(max(self.nrows >> 12, _UNMATCHED[0]), _UNMATCHED[1], self.nrows // 4)
+        self.units = Units(spread, self.nrows, finest=tuning.finest, is_integer=costs.is_integer)
+        fewest, most = tuning.unmatched
+        self.unmatched = min(max(self.nrows >> 12, fewest), most, self.nrows // 4)
         self.looks = 0
 
     def improve(self, solution: Solution, control: Control) -> None:
@@ -85,11 +81,11 @@ class DenseAuction:
         units = self.units
         self._by_column("free_columns", self.offers, np.int32(self.ncols), self._row_bits)
         rows, before = cp.arange(self.nrows, dtype=np.int32), self.looks
-        for _ in range(_LAUNCHES):
+        for _ in range(self.tuning.launches):
             is_over = self._launch(rows, epsilon)
             rows = unmatched_rows(self.offers, units.row_bits, self.nrows)
             matched = self.nrows - int(rows.size)
-            if control.tick(matched) or self.looks > _LOOKS_A_ROW * self.nrows:
+            if control.tick(matched) or self.looks > self.tuning.looks_a_row * self.nrows:
                 return False
             if is_over:
                 break
@@ -120,7 +116,7 @@ class DenseAuction:
             most=units.most,
             row_bits=units.row_bits,
             goal=goal,
-            longest=_STEPS_A_LAUNCH,
+            longest=self.tuning.steps_a_launch,
         )
         progress = cp.zeros(2, np.int32)
         self.kernels["hold_auction<{Cost}>"](

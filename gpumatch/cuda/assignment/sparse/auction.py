@@ -18,24 +18,11 @@ import numpy as np
 from gpumatch.contracts import Control
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.sparse.offers import Units, owners, unmatched_rows
-from gpumatch.cuda.assignment.sparse.problem import FINEST, Problem, Rows
+from gpumatch.cuda.assignment.sparse.problem import Problem, Rows
+from gpumatch.cuda.assignment.sparse.tuning import FINEST, Tuning
 from gpumatch.cuda.kernels import BLOCK, blocks_for
 
 __all__ = ["Auctions", "bid_exactly", "hold_auctions"]
-
-_LONGEST_CHAIN = 4096  # the most bids of a group before it leaves its row unmatched
-_UNMATCHED = 32, 1024  # bounds of the rows that an auction leaves unmatched, one in 1024
-_UNMATCHED_BY_FIRST = 4096  # the first auction ends at this number divided by the lanes of a row
-_ROWS_A_LAUNCH = 8192  # it has a launch for each so many rows, because its last chains are long
-_KEPT = 4  # the bids of columns end with one unmatched column in so many of those at first
-_LONGEST_CHAIN_BACK = 1024  # the most bids of a group that begins with a column
-_SURPLUS_TO_BID = 1 / 50
-"""The share of the rows by which columns must be more for them to bid after each auction.
-
-On an H200, 28,500 and 29,100 rows of 30,000 points with 16 nearest take 42 ms instead of 99 and
-109, and 88 and 125 with `trial.WIDE`. 27,000 rows take 34 instead of 102, and 18.5 with
-`trial.WIDE`. But 29,550 rows would take 130 instead of 105.
-"""
 
 
 def hold_auctions(problem: Problem, control: Control) -> None:
@@ -46,7 +33,7 @@ def hold_auctions(problem: Problem, control: Control) -> None:
     if units.of_one == 0:
         return  # all costs are equal, or so close that the unit would underflow
     auctions = Auctions(problem, units, cp.zeros(ncols, np.uint64))
-    for epsilon, end in zip(units.epsilons(), _ends(nrows, problem.rows.lanes)):
+    for epsilon, end in zip(units.epsilons(), _ends(nrows, problem.rows.lanes, problem.tuning)):
         auctions.hold(epsilon, end, control)
         control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
         cp.cuda.get_current_stream().synchronize()
@@ -74,7 +61,7 @@ class _End(NamedTuple):
     launches: int = 1
 
 
-def _ends(nrows: int, lanes: int) -> Iterator[_End]:
+def _ends(nrows: int, lanes: int, tuning: Tuning) -> Iterator[_End]:
     """Yield the limits of all auctions, in order.
 
     The first auction moves rows far, because its epsilon is large: from regions of too many rows to
@@ -82,11 +69,11 @@ def _ends(nrows: int, lanes: int) -> Iterator[_End]:
     scan all rows between. So the first auction ends with fewer unmatched rows than the others if
     rows are long.
     """
-    least, most = _UNMATCHED
+    least, most = tuning.unmatched
     unmatched = min(max(nrows >> 10, least), most, nrows // 4)
-    by_first = min(unmatched, _UNMATCHED_BY_FIRST // lanes)
-    yield _End(by_first, _LONGEST_CHAIN, max(nrows // _ROWS_A_LAUNCH, 1))
-    yield from itertools.repeat(_End(unmatched, _LONGEST_CHAIN))
+    by_first = min(unmatched, tuning.unmatched_by_first // lanes)
+    yield _End(by_first, tuning.longest_chain, max(nrows // tuning.rows_a_launch, 1))
+    yield from itertools.repeat(_End(unmatched, tuning.longest_chain))
 
 
 def bid_exactly(problem: Problem, bids: int) -> cp.ndarray:
@@ -155,7 +142,7 @@ class Auctions:
             if bidders.size <= end.unmatched or control.tick(0):
                 break
             self._bid(self._side, bidders, epsilon, end)
-        if self.goes_on and self.problem.has_surplus(_SURPLUS_TO_BID):
+        if self.goes_on and self.problem.has_surplus(self.problem.tuning.surplus_to_bid):
             self.goes_on = self._bid_back(epsilon)
 
     def _bid_back(self, epsilon: int) -> bool:
@@ -163,13 +150,13 @@ class Auctions:
 
         Columns whose prices have not fallen do not bid.
         """
-        problem, units = self.problem, self.units
+        problem, units, tuning = self.problem, self.units, self.problem.tuning
         ncols, transposed = problem.full.shape[1], problem.transposed
         if transposed is None:
             return False
         is_unmatched = owners(self.offers, units.row_bits) < 0
         bidders = cp.flatnonzero(is_unmatched & (self.offers > 0)).astype(np.int32)
-        if bidders.size <= _UNMATCHED[0] // _KEPT:
+        if bidders.size <= tuning.unmatched[0] // tuning.kept:
             return True
         levels, col_bits = self._levels(self._side), ncols.bit_length()
         top = float(cp.where(levels < math.inf, levels, -math.inf).max())
@@ -177,7 +164,7 @@ class Auctions:
             return False
         offers = self._offers_at(levels, top, col_bits, self.columns_of_rows())
         columns = _Side(transposed, offers, col_bits)
-        end = _End(int(bidders.size) // _KEPT, _LONGEST_CHAIN_BACK)
+        end = _End(int(bidders.size) // tuning.kept, tuning.longest_chain_back)
         self._bid(columns, bidders, epsilon, end, top)
         levels = self._levels(columns)
         if not top - float(levels.min()) < units.most / 2:

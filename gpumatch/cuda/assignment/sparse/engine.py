@@ -35,7 +35,8 @@ from gpumatch.cuda.assignment.sparse.auction import hold_auctions
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.assignment.sparse.problem import Problem, write_fair_rows
 from gpumatch.cuda.assignment.sparse.trees import Trees
-from gpumatch.cuda.assignment.sparse.trial import SHORT, Trial, run_trial
+from gpumatch.cuda.assignment.sparse.trial import run_trial
+from gpumatch.cuda.assignment.sparse.tuning import Trial, Tuning
 from gpumatch.numeric.arrays import any_true
 from gpumatch.numeric.auction_schedule import close_gaps
 
@@ -64,7 +65,7 @@ def fits(costs: Costs, limit: float | None) -> bool:
     return (costs.shape[0] + 1) * (math.floor(max(ends)) - math.floor(min(ends)) + 1) < _MOST_SUM
 
 
-def run(task: AssignmentTask, span: float = math.inf) -> bool:
+def run(task: AssignmentTask, span: float = math.inf, tuning: Tuning | None = None) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
     `span` bounds the distances of paths, if the caller knows. Epsilons and bounds of trees begin
@@ -80,7 +81,7 @@ def run(task: AssignmentTask, span: float = math.inf) -> bool:
         task.solution.has_duals = task.solution.are_fair = True
         return True
     memory.require_memory(bytes_needed(costs, task.limit), "the engine for sparse costs")
-    problem = Problem(FullProblem.of(costs, task.limit), span=span)
+    problem = Problem(FullProblem.of(costs, task.limit), span=span, tuning=tuning)
     try:
         return _solve(problem, task)
     finally:
@@ -92,7 +93,7 @@ def _solve(problem: Problem, task: AssignmentTask) -> bool:
     solution, control = task.solution, task.control
     given = solution.row_to_col
     if not any_true(solution.col_dual != 0):
-        return solve_anew(problem, given, SHORT, control)
+        return solve_anew(problem, given, problem.tuning.trial, control)
     problem.col_dual[:] = problem.full.duals_of(solution.col_dual)
     with control.part("first pairs"):
         problem.take_tight_pairs(given)

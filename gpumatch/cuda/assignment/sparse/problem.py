@@ -12,12 +12,14 @@ import numpy as np
 
 from gpumatch.contracts import Costs, Solution
 from gpumatch.cuda import memory
+from gpumatch.cuda.assignment.sparse import tuning as tunings
 from gpumatch.cuda.assignment.sparse.full import FullProblem
+from gpumatch.cuda.assignment.sparse.tuning import Tuning
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.memory import set_unmatched
 from gpumatch.cuda.surveys import count_matched
 
-__all__ = ["COSTS", "FINEST", "Problem", "Rows", "write_fair_rows"]
+__all__ = ["COSTS", "Problem", "Rows", "write_fair_rows"]
 
 COSTS = {"int64": "long long", "float64": "double"}  # of problems
 PRICES = Source(
@@ -48,14 +50,6 @@ PRICES = Source(
     structs=("Rows<{Cost}>", "Terms"),
 )
 
-FINEST = 24  # bits: the last epsilon is the span of the costs divided by 2**24
-# The span of costs is at most this many times the lead of a typical row, which is the difference
-# between its two least costs. If their range is wider, some costs exceed all others, or costs
-# differ by orders of magnitude. An epsilon that follows from the range is then too coarse: 1,500
-# rows with costs exp(7 normal) have 36 rounds of trees instead of 7, and four to twelve times the
-# looks. The nearest columns of a million points in the plane have a range of a few thousand leads.
-_WIDEST = 2**14
-_SAMPLE = 1024  # the most rows whose leads are looked at
 _BYTES_AN_ENTRY = 12  # of transposed costs, at most
 
 
@@ -98,6 +92,8 @@ class Problem:
         bound of trees follow from it.
     mates : pair of arrays
         The mates. They are undefined before `take_tight_pairs`.
+    tuning : Tuning
+        What the steps decide by.
     """
 
     def __init__(
@@ -105,8 +101,9 @@ class Problem:
         full: FullProblem,
         mates: tuple[cp.ndarray, cp.ndarray] | None = None,
         span: float = math.inf,
+        tuning: Tuning | None = None,
     ) -> None:
-        self.full, self.rows = full, Rows(full)
+        self.full, self.rows, self.tuning = full, Rows(full), tuning or tunings.DEFAULT
         nrows, ncols = full.shape
         number = np.dtype(np.int64 if full.weights.dtype.kind == "i" else np.float64)
         self.row_dual, self.col_dual = cp.empty(nrows, number), cp.zeros(ncols, number)
@@ -170,13 +167,13 @@ class Problem:
 
     def narrow_span(self) -> None:
         """Let the span be that of most costs, if the greatest are above these by far."""
-        step = -(-self.full.shape[0] // _SAMPLE)
+        step = -(-self.full.shape[0] // self.tuning.sample)
         leads = cp.empty(-(-self.full.shape[0] // step), np.float64)
         self.rows.launch("find_leads<{Cost}>", self.rows.struct, np.int32(step), leads)
         known = leads.get()
         known = known[np.isfinite(known) & (known > 0)]
         if known.size:
-            self.span = min(self.span, _WIDEST * float(np.median(known)))
+            self.span = min(self.span, self.tuning.widest * float(np.median(known)))
 
     def count_unmatched(self) -> int:
         """Return the number of unmatched rows.

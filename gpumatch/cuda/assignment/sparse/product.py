@@ -19,7 +19,6 @@ from gpumatch.cuda import csr, memory
 from gpumatch.cuda.assignment.sparse.engine import bytes_needed, solve_anew
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.assignment.sparse.problem import Problem, Rows
-from gpumatch.cuda.assignment.sparse.trial import LONG
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 
 __all__ = ["run"]
@@ -43,7 +42,7 @@ def run(task: AssignmentTask) -> float | None:
     memory.require_memory(needed, "the engine for sparse costs")
     given = Problem(FullProblem.of(costs, None), solution.mates)
     reduced, least = _from_least(given)
-    solve_anew(reduced, None, LONG, task.control)
+    solve_anew(reduced, None, reduced.tuning.long_trial, task.control)
     if reduced.count_unmatched():
         return None
     return _settle(given.rows, reduced, least, solution)

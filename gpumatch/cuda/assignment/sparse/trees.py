@@ -9,7 +9,8 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.cuda.assignment.sparse.problem import COSTS, FINEST, Problem
+from gpumatch.cuda.assignment.sparse.problem import COSTS, Problem
+from gpumatch.cuda.assignment.sparse.tuning import FINEST
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board, Cooperative, record_seconds
 
@@ -22,7 +23,6 @@ TREES = Source(
     structs=("Rows<{Cost}>", "State", "Trees<Number<{Cost}>>"),
     cooperative=True,
 )
-_LOOKS_A_LAUNCH = 4096  # rows a warp scans; then the host checks progress, time limit and Ctrl-C
 _BLOCK = TREES.constant("kBlock")
 _NEVER = np.int64(TREES.constant("kNever"))
 _DONE = TREES.constant("kDone")
@@ -30,11 +30,6 @@ _HELD = TREES.constant("kHeld")
 _TRACE = TREES.constant("kTraceLength"), TREES.constant("kTraceWidth")
 
 _PARTS = "collection", "growth", "augmentation"
-
-# A step of bounds is this number times the range of the costs, divided by the lanes of a row and by
-# the square root of the number of rows. For a million points in the plane, which take 3.3 s, a step
-# is a 64th of the range. With a 128th they take 4.0 s, and with a 43rd 3.2 s.
-_WIDTH_OF_A_STEP = 256
 
 
 class Trees:
@@ -58,6 +53,7 @@ class Trees:
         self.problem, self.wanted = problem, wanted
         nrows, ncols = problem.full.shape
         self.nrows, self.has_spares = nrows, spare is not None
+        self._looks_a_launch = problem.tuning.looks_a_launch
         nroots = 0 if self.has_spares else wanted
         number = problem.col_dual.dtype
         self.kernels = kernels_for(TREES, Cost=number)
@@ -91,7 +87,8 @@ class Trees:
         seen = self.board.seen
         seen["wanted"][0] = wanted
         seen["bound"], seen["below"] = self.least_bound, -1
-        steps = max(problem.rows.lanes * math.sqrt(nrows) / _WIDTH_OF_A_STEP, 1)
+        width = problem.tuning.width_of_a_step
+        steps = max(problem.rows.lanes * math.sqrt(nrows) / width, 1)
         step = max(problem.reach / steps, 1 if is_integer else least)
         seen["step"] = number.type(step).view(np.int64)
         seen["seen_beyond"] = seen["beyond"][:] = _NEVER
@@ -131,7 +128,9 @@ class Trees:
         launch a warp scans `looks` rows. The problem gets the duals.
         """
         try:
-            return self._grow_and_augment(control, looks or _LOOKS_A_LAUNCH, most)
+            return self._grow_and_augment(
+                control, looks or self.problem.tuning.looks_a_launch, most
+            )
         finally:
             self._write_back()
 
@@ -146,7 +145,7 @@ class Trees:
             left = self._left()
             if (control.tick(self.matched(left)) or left > most) and not self._is_done():
                 break
-            a_launch = _LOOKS_A_LAUNCH
+            a_launch = self._looks_a_launch
         record_seconds(control, _PARTS, self.board.seen["nanoseconds"])
         left = self.wanted
         for looks, found in self.board.records(int(self.board.seen["round"])):

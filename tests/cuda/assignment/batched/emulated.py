@@ -67,6 +67,7 @@ def solver(emulator, monkeypatch):
         asks_order=False,
         shape=None,
         hold=HOLD,
+        tuning=None,
     ):
         team = shape or (lambda *sides: team_for(columns, blocks, *sides))
         monkeypatch.setattr(device_batch, "shape_for", team)
@@ -103,7 +104,7 @@ def solver(emulator, monkeypatch):
             asks_order,
         )
         monkeypatch.setattr(device_batch._Run, "_matrix", lambda _, k: problems[k])
-        assert device_batch.run(task) is (together is None or together.costs_of is not None)
+        assert device_batch.run(task, tuning) is (together is None or together.costs_of is not None)
         return results
 
     return solve

@@ -15,6 +15,7 @@ pytest.importorskip("cupy")
 
 from gpumatch.batch_contracts import INFEASIBLE, ORDERED, SOLVED, UNFIT
 from gpumatch.cuda.assignment.batched import batch as device_batch
+from gpumatch.cuda.assignment.batched.tuning import Tuning
 from tests.cuda.assignment.batched.emulated import INF, WISHES, check, random_problem
 from tests.cuda.emulator import COMPILER
 
@@ -23,18 +24,18 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
-def test_lists_of_random_problems(solve, emulator, wish, dtype, monkeypatch):
+def test_lists_of_random_problems(solve, emulator, wish, dtype):
     rng = np.random.default_rng(3)
     dtype = np.dtype(dtype)
     for columns, most, count in ((1, 70, 4), (2, 70, 4), (1, 160, 2)):
         emulator.odds = int(rng.choice([3, 30]))
-        monkeypatch.setattr(device_batch, "_ROWS_AT_ONCE", 2 * (int(rng.choice([1, 2, 8])),))
+        tuning = Tuning(rows_at_once=2 * (int(rng.choice([1, 2, 8])),))
         problems = [random_problem(rng, dtype, most) for _ in range(count)]
         if wish.get("sign") == -1:
             problems = [-part for part in problems]
         if dtype.kind == "i" and wish.get("limit") == 0.4:
             continue  # fractions are for floats
-        results = solve(problems, columns=columns, **wish)
+        results = solve(problems, columns=columns, tuning=tuning, **wish)
         for k, costs in enumerate(problems):
             check(results, k, costs, **wish)
 

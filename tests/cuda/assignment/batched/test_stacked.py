@@ -15,9 +15,10 @@ from gpumatch.contracts import Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cuda.assignment.batched import stacked
-from gpumatch.cuda.assignment.dense import core
+from gpumatch.cuda.assignment.dense import core, tuning
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
 from gpumatch.running.control import Control
+from tests.cpu.assignment.tuned import tune
 
 SHAPES = (5, 7), (4, 4), (1, 9), (6, 6)
 FARS = {"f": np.float64(np.inf), "i": np.int64(2**63 - 1)}
@@ -72,8 +73,7 @@ def test_rows_are_those_of_one_matrix(dtype):
 def solve(parts, monkeypatch, control=None):
     monkeypatch.setattr(stacked.memory, "require_memory", lambda *_: None)
     monkeypatch.setattr(stacked.sparse, "run", shortest_augmenting_path.run)
-    monkeypatch.setattr(stacked, "_FIRST", 2)
-    monkeypatch.setattr(core, "MORE", 1)
+    tune(monkeypatch, tuning, first=2, more=1)
     is_integer = parts[0].dtype.kind == "i"
     return stacked.solve(parts, is_integer, Together(SparseCosts.of_csr, control or Control()))
 

@@ -13,6 +13,7 @@ from gpumatch.batch_contracts import ENDLESS, UNSOLVED, DeviceBatch, DeviceResul
 from gpumatch.contracts import Solution
 from gpumatch.costs import SparseCosts
 from gpumatch.cuda.assignment.batched import batch as device_batch
+from gpumatch.cuda.assignment.batched.tuning import Tuning
 from tests.cuda.assignment.batched.emulated import (
     INF,
     WISHES,
@@ -21,6 +22,8 @@ from tests.cuda.assignment.batched.emulated import (
     random_problem,
 )
 from tests.cuda.emulator import COMPILER
+
+GIVES_UP = Tuning(together=9, steps_of_core=2, steps_of_its_rows=0)
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
@@ -39,23 +42,24 @@ def test_teams_of_blocks(solve, emulator, wish):
 
 
 @pytest.mark.parametrize("seed", range(0, 8000, 1000))
-def test_a_warp_that_does_not_bid_may_be_late(solve, emulator, seed, monkeypatch):
+def test_a_warp_that_does_not_bid_may_be_late(solve, emulator, seed):
     """Others may decide a round before it knows how many rows bid in that one."""
-    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (-1, -1))
     emulator.odds, emulator.seed = 100, seed
     costs = hard_problem(np.random.default_rng(16), "products", 20, np.dtype("f8"))
     shape = device_batch._Shape("solve<{Cost}, 1>", 128, 0, 2)
-    results = solve(costs[None], blocks=2, steps=20_000, shape=lambda *_: shape)
+    results = solve(
+        costs[None], blocks=2, steps=20_000, shape=lambda *_: shape,
+        tuning=Tuning(steps_a_row=(-1, -1)),
+    )  # fmt: skip
     check(results, 0, costs)
 
 
-def test_a_lane_may_be_late(solve, emulator, monkeypatch):
+def test_a_lane_may_be_late(solve, emulator):
     """A block that has all bids may change prices before each lane has read its own."""
-    monkeypatch.setattr(device_batch, "_STEPS_BEFORE_A_GUESS", ENDLESS)
-    monkeypatch.setattr(device_batch, "_STEPS_A_ROW", (1, 1))
     emulator.odds, emulator.seed = 30, 1000
     costs = -hard_problem(np.random.default_rng(16), "products", 70, np.dtype("f8"), 66)
-    results = solve(costs[None], blocks=2, sign=-1.0, steps=20_000, hold=300)
+    tuning = Tuning(steps_before_a_guess=ENDLESS, steps_a_row=(1, 1))
+    results = solve(costs[None], blocks=2, sign=-1.0, steps=20_000, hold=300, tuning=tuning)
     check(results, 0, costs, sign=-1.0)
 
 
@@ -79,11 +83,9 @@ def test_what_teams_give_up_is_solved_together(solve, emulator, dtype, sign, blo
         device_batch.stacked, "signed", lambda matrix, sign: sign * matrix.astype(float)
     )
     monkeypatch.setattr(device_batch.stacked, "solve", solve_each)
-    monkeypatch.setattr(device_batch, "_TOGETHER", 9)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
     monkeypatch.setattr(device_batch, "_classes", one_by_one)
-    results = solve(problems, sign=sign, blocks=blocks, together=Together(SparseCosts.of_csr, None))
+    together = Together(SparseCosts.of_csr, None)
+    results = solve(problems, sign=sign, blocks=blocks, together=together, tuning=GIVES_UP)
     assert bool(taken) == (blocks > 1)
     assert {(1, 1), (20, 5)}.isdisjoint(taken)  # one is small, and one is turned
     for k, costs in enumerate(problems):
@@ -103,11 +105,8 @@ def test_what_is_not_solved_together_either_is_left(solve, emulator, monkeypatch
     emulator.odds = 10
     monkeypatch.setattr(device_batch.stacked, "signed", lambda matrix, _: matrix)
     monkeypatch.setattr(device_batch.stacked, "solve", lambda *_: None)
-    monkeypatch.setattr(device_batch, "_TOGETHER", 9)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_CORE", 2)
-    monkeypatch.setattr(device_batch, "_STEPS_OF_ITS_ROWS", 0)
     costs = np.multiply.outer(np.arange(40), np.arange(40)).astype(np.float64)
-    results = solve(costs[None], blocks=2, together=Together(None, None))
+    results = solve(costs[None], blocks=2, together=Together(None, None), tuning=GIVES_UP)
     assert results.states.tolist() == [UNSOLVED]
     assert not results.proven[0]
     assert (results.mates[0] == -1).all()
@@ -130,7 +129,7 @@ def test_the_costs_of_a_problem_are_found_where_they_are(stand_in, is_even):
         False,
         DeviceResults(*[0] * 9),
     )
-    run = device_batch._Run(task)
+    run = device_batch._Run(task, Tuning())
     for k, part in enumerate(problems):
         found = run._matrix(k)
         assert found.data.ptr == part.data.ptr

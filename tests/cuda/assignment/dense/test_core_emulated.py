@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,16 +19,18 @@ from gpumatch.costs import as_costs
 from gpumatch.cpu import csr as cpu_csr
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cuda.assignment import engine
-from gpumatch.cuda.assignment.dense import core
+from gpumatch.cuda.assignment.dense import core, tuning
 from gpumatch.cuda.assignment.dense import prices as dense_prices
 from gpumatch.cuda.assignment.dense import rows as dense_rows
 from gpumatch.cuda.assignment.dense.prices import DenseAuction
 from gpumatch.cuda.assignment.sparse import auction as sparse_auction
 from gpumatch.cuda.assignment.sparse import engine as sparse_engine
 from gpumatch.cuda.assignment.sparse import full, problem, trees
+from gpumatch.cuda.assignment.sparse import tuning as sparse_tuning
 from gpumatch.dispatch import backends
 from gpumatch.numeric import fair_duals
 from gpumatch.problems.cardinality import empty_solution
+from tests.cpu.assignment.tuned import tune
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
@@ -65,19 +68,15 @@ def device(emulators, monkeypatch):
     cp = ArraysOfDevice()
     drivers = dense_prices, dense_rows, full, problem, sparse_auction, sparse_engine, trees
     lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK, cp=cp)
-    for module in (sparse_auction, dense_prices):
-        monkeypatch.setattr(module, "_UNMATCHED", (2, 1024))
-    monkeypatch.setattr(dense_prices, "_STEPS_A_LAUNCH", 256)
-    monkeypatch.setattr(dense_prices, "_LAUNCHES", 4)
-    monkeypatch.setattr(sparse_auction, "_LONGEST_CHAIN", 64)
+    tune(
+        monkeypatch, tuning, least_for_core=0, first=4, again=4, more=2, unmatched=(2, 1024),
+        steps_a_launch=256, launches=4,
+    )  # fmt: skip
+    tune(monkeypatch, sparse_tuning, unmatched=(2, 1024), longest_chain=64)
     monkeypatch.setattr(full, "csr", cpu_csr)
     monkeypatch.setattr(engine, "ArrayRows", Rows)
-    monkeypatch.setattr(engine, "_LEAST_FOR_CORE", 0)
-    monkeypatch.setattr(engine, "_begins_with_trees", lambda _: False)
-    monkeypatch.setattr(engine, "_has_team", lambda _: False)
-    monkeypatch.setattr(engine, "_FIRST", 4)
-    monkeypatch.setattr(core, "FIRST", 4)
-    monkeypatch.setattr(core, "MORE", 2)
+    monkeypatch.setattr(engine, "_begins_with_trees", lambda *_: False)
+    monkeypatch.setattr(engine, "_has_team", lambda *_: False)
     monkeypatch.setattr(core, "array_module", lambda _: cp)
     return monkeypatch
 
@@ -96,7 +95,7 @@ def solve(device):
     return solve
 
 
-def refuse(task):
+def refuse(*_):
     raise AssertionError("the core was given up")
 
 
@@ -179,7 +178,7 @@ def test_whatever_is_asked_for(solve, emulators, wish, dtype):
         check(solve(matrix, **wish), matrix, **wish)
 
 
-def on_the_host(task):
+def on_the_host(task, _):
     """What the engine falls back on, in the place of trees on a device."""
     fallen_back.append(task.solution.copy())
     return shortest_augmenting_path.run(task)
@@ -195,12 +194,10 @@ def solve_at_last(solve, device):
     return functools.partial(solve, has_more=True)
 
 
-@pytest.mark.parametrize("most", [core.MOST, 0], ids=["more pairs", "no more pairs"])
+@pytest.mark.parametrize("most", [tuning.DEFAULT.most, 0], ids=["more pairs", "no more pairs"])
 def test_random_problems_with_forbidden_pairs(solve_at_last, emulators, device, most):
     """Some have no full assignment."""
-    device.setattr(core, "MOST", most)
-    device.setattr(dense_prices, "_LAUNCHES", 1)
-    device.setattr(dense_prices, "_STEPS_A_LAUNCH", 64)
+    tune(device, tuning, most=most, launches=1, steps_a_launch=64)
     rng = np.random.default_rng(3)
     for _ in range(12):
         vary(emulators, rng)
@@ -219,7 +216,7 @@ def test_random_problems_with_forbidden_pairs(solve_at_last, emulators, device, 
 
 
 def test_it_goes_on_from_the_duals_of_a_core_that_is_given_up(solve_at_last, device):
-    device.setattr(core, "ROUNDS", 1)
+    tune(device, tuning, rounds=1)
     device.setattr(DenseAuction, "improve", lambda *_: None)
     matrix = families.points(30, seed=13)
     check(solve_at_last(matrix), matrix)
@@ -229,7 +226,7 @@ def test_it_goes_on_from_the_duals_of_a_core_that_is_given_up(solve_at_last, dev
 
 
 def test_duals_that_many_pairs_undercut_are_given_up_for_better_ones(solve, device):
-    device.setattr(core, "TOO_MANY", 0)
+    tune(device, tuning, too_many=0)
     matrix = families.points(30, seed=13)
     a = solve(matrix)
     check(a, matrix)
@@ -275,8 +272,8 @@ ENDS = {"stop": stop, "interrupt": interrupt}
 )
 def test_it_ends_at_any_tick_with_a_matching_and_duals(solve, device, family, wish, end):
     """No pair of all costs undercuts them, not only of the core."""
-    device.setattr(dense_prices, "_STEPS_A_LAUNCH", 16)
-    device.setattr(trees, "_LOOKS_A_LAUNCH", 2)
+    tune(device, tuning, steps_a_launch=16)
+    tune(device, sparse_tuning, looks_a_launch=2)
     matrix, ticks = FAMILIES[family](24, 24), []
     check(solve(matrix, callback=ticks.append, **wish), matrix, **wish)
     for last in range(1, len(ticks), max(1, len(ticks) // 4)):
@@ -357,8 +354,7 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(device, emulators,
 def test_rows_look_again_only_when_what_they_know_does_not_do(device):
     """With room for all their columns they look once."""
     matrix = families.low_rank(30, 30, 1)
-    prices = DenseAuction(as_costs(matrix))
-    device.setattr(dense_prices, "_STEPS_A_LAUNCH", 2**20)
+    prices = DenseAuction(as_costs(matrix), replace(tuning.DEFAULT, steps_a_launch=2**20))
     prices.improve(empty_solution(as_costs(matrix)), Watched())
     assert prices.looks == 30
 

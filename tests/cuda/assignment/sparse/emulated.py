@@ -10,9 +10,10 @@ from scipy.sparse import csr_array, random_array
 
 import gpumatch as gm
 from gpumatch.cpu import csr as cpu_csr
-from gpumatch.cuda.assignment.sparse import auction, engine, full, problem, product, trees
-from gpumatch.cuda.assignment.sparse.trial import Trial
+from gpumatch.cuda.assignment.sparse import auction, engine, full, problem, product, trees, tuning
+from gpumatch.cuda.assignment.sparse.tuning import Trial
 from gpumatch.dispatch import backends
+from tests.cpu.assignment.tuned import tune
 from tests.cuda.emulator import Emulator, lead_drivers_here
 
 BLOCK = 64  # two warps
@@ -38,7 +39,7 @@ def small_emulators():
 def solver(emulators, monkeypatch):
     """A function that has the engine solve a problem on the emulator."""
     lead_drivers_here(monkeypatch, emulators, *DRIVERS, block=BLOCK)
-    monkeypatch.setattr(auction, "_UNMATCHED", (4, 1024))
+    tune(monkeypatch, tuning, unmatched=(4, 1024))
     for module in (full, product):
         monkeypatch.setattr(module, "csr", cpu_csr)
 

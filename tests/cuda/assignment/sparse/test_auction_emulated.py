@@ -13,12 +13,14 @@ from scipy.sparse import csr_array
 pytest.importorskip("cupy")
 
 from gpumatch.costs import SparseCosts
-from gpumatch.cuda.assignment.sparse import auction, engine, trees
+from gpumatch.cuda.assignment.sparse import auction, trees, tuning
 from gpumatch.cuda.assignment.sparse import problem as problems
 from gpumatch.cuda.assignment.sparse import trial as trials
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.assignment.sparse.offers import Units
+from gpumatch.cuda.assignment.sparse.tuning import Trial
 from gpumatch.running.control import Control
+from tests.cpu.assignment.tuned import tune
 from tests.cuda.assignment.sparse.emulated import (
     BLOCK,
     DRIVERS,
@@ -45,7 +47,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
     ],
 )
 def test_the_first_auction_of_many_long_rows_leaves_fewer(nrows, lanes, first, others):
-    ends = auction._ends(nrows, lanes)
+    ends = auction._ends(nrows, lanes, tuning.DEFAULT)
     assert next(ends) == first
     assert {next(ends) for _ in range(9)} == {others}
 
@@ -56,7 +58,7 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
     solve, emulators, dtype, density, monkeypatch
 ):
     """The trees would do with any prices, so that they do not show what these are worth."""
-    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
+    tune(monkeypatch, tuning, trial=Trial(0, -1, 1, 1))
     rng = np.random.default_rng(11)
     held = []
     hold = auction.Auctions.hold
@@ -73,7 +75,7 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
         held.clear()
         check(solve, csr_array(matrix))
         lanes = held[0][0].problem.rows.lanes
-        ends = itertools.islice(auction._ends(60, lanes), len(held))
+        ends = itertools.islice(auction._ends(60, lanes, tuning.DEFAULT), len(held))
         for (auctions, epsilon, end, offers), planned in zip(held, ends, strict=True):
             assert end == planned
             units, row_bits = auctions.units, np.uint64(auctions.units.row_bits)
@@ -90,7 +92,7 @@ def test_rows_have_columns_that_are_their_best_within_epsilon(
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_columns_bid_after_each_auction(solve, emulators, dtype, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
+    tune(monkeypatch, tuning, trial=Trial(0, -1, 1, 1))
     rng = np.random.default_rng(33)
     for n in (30, 55, 70):
         vary(emulators, rng)
@@ -102,7 +104,7 @@ def test_columns_bid_after_each_auction(solve, emulators, dtype, monkeypatch):
 def test_columns_that_bid_get_prices_that_fit(emulators, dtype, monkeypatch):
     """Each has a row at no slack, but for units, or a price of 0."""
     lead_drivers_here(monkeypatch, emulators, *DRIVERS, block=BLOCK)
-    monkeypatch.setattr(auction, "_UNMATCHED", (4, 1024))
+    tune(monkeypatch, tuning, unmatched=(4, 1024))
     rng = np.random.default_rng(34)
     has_bid = []
     bid = auction.Auctions._bid
@@ -137,9 +139,9 @@ def test_columns_that_bid_get_prices_that_fit(emulators, dtype, monkeypatch):
 @pytest.mark.parametrize("rows_a_launch", [1, 60])
 def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monkeypatch):
     """In another launch of the first auction, if there is one."""
-    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
-    monkeypatch.setattr(auction, "_LONGEST_CHAIN", 2)
-    monkeypatch.setattr(auction, "_ROWS_A_LAUNCH", rows_a_launch)
+    tune(
+        monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=rows_a_launch
+    )
     rng = np.random.default_rng(12)
     bidders = []
     bid = auction.Auctions._bid
@@ -161,9 +163,7 @@ def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monk
 
 
 def test_an_auction_stops_between_its_launches(solve, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", trials.Trial(0, -1, 1, 1))
-    monkeypatch.setattr(auction, "_LONGEST_CHAIN", 2)
-    monkeypatch.setattr(auction, "_ROWS_A_LAUNCH", 1)
+    tune(monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=1)
     launches = []
     bid = auction.Auctions._bid
     monkeypatch.setattr(auction.Auctions, "_bid", lambda *auction: launches.append(bid(*auction)))
@@ -211,7 +211,7 @@ def test_typical_leads(emulators, monkeypatch):
         problem = problems.Problem(FullProblem.of(SparseCosts(matrix), None))
         assert problem.span == 1e15 - 1
         problem.narrow_span()
-        assert problem.span == problems._WIDEST * typical
+        assert problem.span == tuning.DEFAULT.widest * typical
 
 
 # -- exact bids ------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_typical_leads(emulators, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_exact_bids_keep_the_pairs_tight(solve, emulators, dtype, monkeypatch):
     """They begin from the first pairs, and each column that was taken stays so."""
-    monkeypatch.setattr(engine, "SHORT", trials.Trial(9, 1, 4096, 1))
+    tune(monkeypatch, tuning, trial=Trial(9, 1, 4096, 1))
     rng = np.random.default_rng(15)
     seen = []
     bid = trials.bid_exactly

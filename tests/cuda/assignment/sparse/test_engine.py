@@ -16,7 +16,8 @@ from graphs import costs
 cupy = pytest.importorskip("cupy")
 
 from gpumatch.costs import SparseCosts  # noqa: E402
-from gpumatch.cuda.assignment.sparse import engine, trees  # noqa: E402  it imports cupy
+from gpumatch.cuda.assignment.sparse import engine, tuning  # noqa: E402  it imports cupy
+from tests.cpu.assignment.tuned import tune  # noqa: E402
 
 GPU = pytest.mark.gpu
 WISHES = [
@@ -185,7 +186,7 @@ def is_over(ticks, last, _):
 @GPU
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}], ids=str)
 def test_it_stops_when_asked_with_a_matching(wish, monkeypatch):
-    monkeypatch.setattr(trees, "_LOOKS_A_LAUNCH", 3)
+    tune(monkeypatch, tuning, looks_a_launch=3)
     matrix = costs.make("mesh", 13)
     matrix.data = matrix.data - 2000
     full = solve(matrix, **wish)
@@ -207,7 +208,7 @@ def test_short_launches_change_nothing(monkeypatch):
     matrix = costs.make("nearest", 3000)
     best = solve(matrix, cardinality="maximum")
     for looks in (1, 3, 100):
-        monkeypatch.setattr(trees, "_LOOKS_A_LAUNCH", looks)
+        tune(monkeypatch, tuning, looks_a_launch=looks)
         a = solve(matrix, cardinality="maximum")
         gm.verify(matrix, a)
         assert math.isclose(a.objective, best.objective, rel_tol=1e-12)

@@ -16,9 +16,9 @@ from graphs import costs
 pytest.importorskip("cupy")
 
 from gpumatch.costs import SparseCosts
-from gpumatch.cuda.assignment.sparse import engine, trees
-from gpumatch.cuda.assignment.sparse import trial as trials
+from gpumatch.cuda.assignment.sparse import engine, tuning
 from gpumatch.numeric import fair_duals
+from tests.cpu.assignment.tuned import tune
 from tests.cuda.assignment.sparse.emulated import (
     TRIALS,
     WISHES,
@@ -47,7 +47,7 @@ def test_random_problems(solve, emulators, wish, dtype, count, most):
 @pytest.mark.parametrize("family", ["mesh", "spread", "kkt"])
 def test_families(solve, emulators, family, trial, monkeypatch):
     """From the least costs, from exact bids, from prices of auctions, and from trees given up."""
-    monkeypatch.setattr(engine, "SHORT", trial)
+    tune(monkeypatch, tuning, trial=trial)
     rng = np.random.default_rng(9)
     matrix = costs.make(family, 7 if family == "mesh" else 150, seed=1)
     for _ in range(2):
@@ -78,8 +78,7 @@ def test_an_assignment_to_begin_from_is_kept(solve, wish):
 
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any"}], ids=str)
 def test_it_stops_when_asked_with_a_matching(solve, wish, monkeypatch):
-    monkeypatch.setattr(trees, "_LOOKS_A_LAUNCH", 2)
-    monkeypatch.setattr(trials, "WIDE", trials.WIDE._replace(looks=2, rest=1))
+    tune(monkeypatch, tuning, looks_a_launch=2, wide_trial=tuning.WIDE._replace(looks=2, rest=1))
     matrix = costs.make("mesh", 6)
     matrix.data -= 2000
     best = solve(matrix, **wish).objective

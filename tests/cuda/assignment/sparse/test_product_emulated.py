@@ -12,8 +12,9 @@ import gpumatch as gm
 
 pytest.importorskip("cupy")
 
-from gpumatch.cuda.assignment.sparse import product
+from gpumatch.cuda.assignment.sparse import product, tuning
 from gpumatch.linalg import entries, product_matching
+from tests.cpu.assignment.tuned import tune
 from tests.cuda.assignment.sparse.emulated import BLOCK, TRIALS, vary
 from tests.cuda.emulator import COMPILER
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 @pytest.mark.parametrize("shape", [(60, 60), (50, 60), (60, 50)], ids=str)
 def test_maximum_products_and_their_scales(solve, emulators, shape, trial, monkeypatch):
     """As on the CPU; `verify` checks the scales."""
-    monkeypatch.setattr(product, "LONG", trial)
+    tune(monkeypatch, tuning, long_trial=trial)
     rng = np.random.default_rng(8)
     for density in (0.05, 0.1, 0.3):
         vary(emulators, rng)

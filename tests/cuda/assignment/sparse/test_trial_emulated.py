@@ -10,8 +10,9 @@ from graphs import costs
 
 pytest.importorskip("cupy")
 
-from gpumatch.cuda.assignment.sparse import engine, trees
-from gpumatch.cuda.assignment.sparse.trial import Trial
+from gpumatch.cuda.assignment.sparse import tuning
+from gpumatch.cuda.assignment.sparse.tuning import Trial
+from tests.cpu.assignment.tuned import tune
 from tests.cuda.assignment.sparse.emulated import TRIALS, check, random_costs, vary
 from tests.cuda.emulator import COMPILER
 
@@ -49,7 +50,7 @@ def test_many_more_columns_than_rows_need_no_prices(solve, emulators):
 
 @pytest.mark.parametrize("trial", TRIALS)
 def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", trial)
+    tune(monkeypatch, tuning, trial=trial)
     rng = np.random.default_rng(6)
     for dtype in (np.int64, np.float64):
         for _ in range(2):
@@ -61,8 +62,7 @@ def test_columns_of_negative_costs_begin_at_the_least(solve, emulators, trial, m
 
 @pytest.mark.parametrize("bids", [0, 8])
 def test_it_stops_in_its_first_trees(solve, bids, monkeypatch):
-    monkeypatch.setattr(engine, "SHORT", Trial(bids, unmatched=1, looks=2, rest=1))
-    monkeypatch.setattr(trees, "_LOOKS_A_LAUNCH", 2)
+    tune(monkeypatch, tuning, trial=Trial(bids, unmatched=1, looks=2, rest=1), looks_a_launch=2)
     a = solve(costs.make("mesh", 6), callback=lambda _: True)
     assert not a.proven
     assert 0 < a.size < a.row_to_col.size
