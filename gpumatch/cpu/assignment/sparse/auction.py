@@ -27,7 +27,7 @@ from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
-from gpumatch.cpu.assignment.sparse.joint_search import MANY, JointSearch
+from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.rival import Rival
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
@@ -425,7 +425,7 @@ class Auction:
         """
         paths = self.paths
         found = rows = self.bidders.unmatched[0].size
-        while rows > few and (found >= MANY * rows or search.strict):
+        while rows > few and (found >= self.tuning.good_round * rows or search.strict):
             if search.strict and self.epsilon.can_rise:
                 return SPENT
             if search.strict and self.before is not None:
@@ -452,7 +452,9 @@ class Auction:
 
     def _joint_search(self, *, is_exact: bool = False) -> JointSearch:
         bidders = self.bidders
-        return JointSearch(self.paths, bidders.row_dual, bidders.is_slack, is_exact=is_exact)
+        return JointSearch(
+            self.paths, bidders.row_dual, bidders.is_slack, self.tuning, is_exact=is_exact
+        )
 
     @property
     def _most(self) -> int:

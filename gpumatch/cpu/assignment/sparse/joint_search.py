@@ -13,14 +13,14 @@ search finds paths for many of them. It takes rounds:
    other roots look for paths in pairs whose slack is below epsilon, depth first, disjoint from all
    others of this round.
 
-The first `LENIENT` rounds are as above. The others are strict: reduced costs are rounded down to
-whole epsilons, and each length is one epsilon more. So pairs of the length 0 have a rounded slack
-of -epsilon, and no rounded slack is less. A row that is augmented loses an epsilon of its dual, so
-that none of its pairs has the length 0 any more, and no path of the length 0 remains. Hence the
-dual of an unmatched row and the price of an unmatched column, added, rise by epsilon at least in
-each strict round. This is the search of Gabow and Tarjan: O(sqrt(n)) strict rounds suffice from the
-pairs of a coarser epsilon (docs/algorithms/complexity.md). Lenient rounds mostly find more paths,
-but each lets slacks fall by epsilon.
+The first rounds (`lenient` of the tuning) are as above. The others are strict: reduced costs are
+rounded down to whole epsilons, and each length is one epsilon more. So pairs of the length 0 have a
+rounded slack of -epsilon, and no rounded slack is less. A row that is augmented loses an epsilon of
+its dual, so that none of its pairs has the length 0 any more, and no path of the length 0 remains.
+Hence the dual of an unmatched row and the price of an unmatched column, added, rise by epsilon at
+least in each strict round. This is the search of Gabow and Tarjan: O(sqrt(n)) strict rounds suffice
+from the pairs of a coarser epsilon (docs/algorithms/complexity.md). Lenient rounds mostly find more
+paths, but each lets slacks fall by epsilon.
 
 Prices and pairs are those of `bidding`: no slack is below -epsilon at first, but for rounding.
 Other names are those of `sparse.search`. Lengths are kept as costs, not as numbers of epsilons.
@@ -65,17 +65,14 @@ from gpumatch.cpu.assignment.search.state import (
 )
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.search import known_reduced_cost, least_reduced_cost
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch_range
 from gpumatch.running.kept_memory import kept_empty
 
-__all__ = ["MANY", "JointSearch"]
+__all__ = ["JointSearch"]
 
-MANY = 1 / 4
-"""The share of the roots that have paths in a good round; after others, bids may serve better."""
-LENIENT = 16
-"""Rounds before those that are strict."""
 EXACT = 2.0**53
 """Epsilons from which on a slack is a length as it is: their number would be rounded."""
 
@@ -277,6 +274,8 @@ class JointSearch:
         What rows pay for their columns, kept up to date, and the duals of unmatched rows.
     is_slack : numpy.ndarray
         True for rows whose pairs may not be tight, kept up to date.
+    tuning : Tuning
+        How many rounds are lenient, and when a round is a good one.
     is_exact : bool
         True if all slacks are multiples of epsilon: lenient rounds keep pairs tight then, and no
         round is strict.
@@ -287,6 +286,7 @@ class JointSearch:
         paths: SparsePaths,
         row_dual: np.ndarray,
         is_slack: np.ndarray,
+        tuning: Tuning,
         *,
         is_exact: bool = False,
     ) -> None:
@@ -297,12 +297,12 @@ class JointSearch:
             room.keys, room.heap, room.tree, room.reached,
         )  # fmt: skip
         self.pairs = paths.price, paths.row_to_col, paths.col_to_row
-        self.rounds, self.is_exact = 0, is_exact
+        self.tuning, self.rounds, self.is_exact = tuning, 0, is_exact
 
     @property
     def strict(self) -> float:
         """1.0 if the next round is strict, else 0.0."""
-        return float(self.rounds >= LENIENT and not self.is_exact)
+        return float(self.rounds >= self.tuning.lenient and not self.is_exact)
 
     def round(self, epsilon: Any, beat: Callable[[], None]) -> int:
         """Match as many unmatched rows as one search can; return how many.
@@ -328,7 +328,7 @@ class JointSearch:
             is_seen = np.zeros(paths.price.size, bool)
             tail, front = int(spot[TAIL]), paths.mark[FRONT]
             found = self._augment_trees(roots, tail, front, is_seen)
-            if found < MANY * roots.size:
+            if found < self.tuning.good_round * roots.size:
                 scans += self._augment_depth_first(roots, is_seen, epsilon, beat)
             _price_rows(
                 paths.entries, self.pairs, paths.room.place, paths.room.tree, tail,  # IN

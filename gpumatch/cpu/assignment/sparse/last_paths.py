@@ -74,7 +74,9 @@ class LastPaths:
     def search(self) -> JointSearch:
         """Exact joint searches."""
         bidders = self.auction.bidders
-        return JointSearch(self.paths, bidders.row_dual, bidders.is_slack, is_exact=True)
+        return JointSearch(
+            self.paths, bidders.row_dual, bidders.is_slack, self.tuning, is_exact=True
+        )
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ class LastPaths:
             paths.write_row_duals(row_dual)
         both = TwoSidedPaths(
             (paths.entries, self.auction.bidders.transposed), (row_dual, paths.price),
-            self.task.solution.mates, paths.far, paths.workers,
+            self.task.solution.mates, paths.far, paths.workers, self.tuning,
         )  # fmt: skip
         both.serve(self.control)
         paths.spot[SCANS] += both.scans

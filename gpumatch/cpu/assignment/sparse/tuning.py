@@ -255,6 +255,13 @@ class Tuning:
     The first one matches the rows near unmatched columns, which would keep the second one from
     moving the prices of all others.
     """
+    good_round: float = 1 / 4
+    """The share of the roots that have paths in a good round of joint searches.
+
+    After others, bids may serve better.
+    """
+    lenient: int = 16
+    """Rounds of joint searches before those that are strict."""
     rounding: float = 2.0**-50
     """The share of costs and prices by which a float's pair may miss being tight."""
 
@@ -284,6 +291,10 @@ class Tuning:
     A power-law matrix of 262,144 rows, whose auction leaves 200 unmatched, takes 256 and 262 ms
     with 16 and 64.
     """
+    turn: int = 2**12
+    """Entries of a turn of a forest, in paths from both ends."""
+    turns_at_once: int = 2**9
+    """Turns of a thread before the kernel returns to Python."""
 
 
 DEFAULT = Tuning()

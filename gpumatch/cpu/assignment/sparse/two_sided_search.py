@@ -7,9 +7,9 @@ in reduced costs, and all unmatched columns grow another one in the transposed m
 until no path from an unmatched row to an unmatched column can be shorter than the shortest known
 path, whose halves meet in an entry. This path is augmented, and the next search begins.
 
-The forests grow in turns of `TURN` entries. Each of two threads takes the turns of one forest, and
-those of the other forest if that one is behind and the other thread does not grow it. So both
-forests read about as much, even if one of the threads waits for a processor.
+The forests grow in turns of some entries (`turn` of the tuning). Each of two threads takes the
+turns of one forest, and those of the other forest if that one is behind and the other thread does
+not grow it. So both forests read about as much, even if one of the threads waits for a processor.
 
 Names are those of `sparse.search`, and ``own_dual`` and ``other_dual`` those of `bidding`: a forest
 of rows has rows of its own, and columns are the other side; for a forest of columns it is the other
@@ -65,6 +65,7 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
     WAITING,
 )
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import kernel
@@ -78,8 +79,6 @@ __all__ = ["TwoSidedPaths"]
 Roots: TypeAlias = tuple[np.ndarray, np.ndarray]
 """The unmatched rows, and the unmatched columns."""
 
-TURN, AT_ONCE = 2**12, 2**9
-"""Entries of a turn of a forest, and turns of a thread before it is the turn of Python."""
 LEAD = 4
 """Turns by which one of two threads may lead before it grows the forest of the other."""
 
@@ -343,6 +342,8 @@ class TwoSidedPaths:
         The column of each row, and the row of each column.
     workers : Workers
         The threads.
+    tuning : Tuning
+        How long turns are.
     """
 
     def __init__(
@@ -352,9 +353,10 @@ class TwoSidedPaths:
         mates: tuple[np.ndarray, np.ndarray],
         far: Any,
         workers: Workers,
+        tuning: Tuning,
     ) -> None:
         self.entries, self.prices, self.mates = entries, prices, mates
-        self.far, self.workers = far, workers
+        self.far, self.workers, self.tuning = far, workers, tuning
         rows, cols = prices
         of_row, of_col = mates
         most = entries[0][1].size + 1
@@ -407,7 +409,7 @@ class TwoSidedPaths:
             _grow_in_turns(
                 self.entries, roots,  # IN
                 self.arrays, self.front, self.best, self.meeting, turns,  # OUT
-                worker, lead, self.far, TURN, AT_ONCE,  # IN
+                worker, lead, self.far, self.tuning.turn, self.tuning.turns_at_once,  # IN
             )  # fmt: skip
             return True
 

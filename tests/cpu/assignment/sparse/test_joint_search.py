@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.sparse import joint_search
 from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
@@ -53,7 +52,7 @@ class Drawn:
         entries = indptr, indices, matrix[self.is_stored]
         self.paths = SparsePaths(entries, self.costs, *mates, price, None)
         self.row_dual, self.is_slack = self.rows_price.astype(number), np.zeros(n, bool)
-        self.search = JointSearch(self.paths, self.row_dual, self.is_slack)
+        self.search = JointSearch(self.paths, self.row_dual, self.is_slack, sparse_tuning.DEFAULT)
         self.epsilon = number(epsilon)
 
     @property
@@ -108,7 +107,7 @@ def nothing():
 @pytest.mark.parametrize("lenient", [0, 1, 16])
 def test_rounds_match_all_rows_within_epsilon(number, lenient, monkeypatch):
     """After strict rounds alone, each pair has cost its row at most epsilon more than its best."""
-    monkeypatch.setattr(joint_search, "LENIENT", lenient)
+    tune(monkeypatch, sparse_tuning, lenient=lenient)
     for seed in range(40):
         drawn = Drawn(seed, number, epsilon=3)
         free = drawn.free[0].size
@@ -128,8 +127,7 @@ def test_rounds_match_all_rows_within_epsilon(number, lenient, monkeypatch):
 @NUMBERS
 def test_strict_rounds_make_progress(number, monkeypatch):
     """No path of length 0 remains, and all unmatched ends rise together by epsilon or more."""
-    monkeypatch.setattr(joint_search, "LENIENT", 0)
-    monkeypatch.setattr(joint_search, "MANY", 2)
+    tune(monkeypatch, sparse_tuning, lenient=0, good_round=2)
     counted = 0
     for seed in range(80):
         drawn = Drawn(seed, number, epsilon=2)
@@ -160,7 +158,7 @@ def test_integers_that_are_multiples_of_epsilon_are_exact():
 
 def test_depth_first_search_finds_paths_that_trees_do_not(monkeypatch):
     """One tree takes all columns first, but the others have ways to some of them."""
-    monkeypatch.setattr(joint_search, "MANY", 2)
+    tune(monkeypatch, sparse_tuning, good_round=2)
     more, augment = [], JointSearch._augment_depth_first
 
     def spy(self, *given):
@@ -178,7 +176,7 @@ def test_depth_first_search_finds_paths_that_trees_do_not(monkeypatch):
 
 @NUMBERS
 def test_a_budget_does_not_change_the_result(number, monkeypatch):
-    monkeypatch.setattr(joint_search, "MANY", 2)
+    tune(monkeypatch, sparse_tuning, good_round=2)
     calls = []
     for seed in range(12):
         whole = Drawn(seed, number, epsilon=3)
@@ -215,7 +213,7 @@ def test_slacks_of_countless_epsilons_are_lengths_as_they_are():
         (np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32), np.array([1e300, 1.0, 2.0])),
         problem(matrix, "sparse"), *np.full((2, 2), -1, np.int32), np.zeros(2), None,
     )  # fmt: skip
-    search = JointSearch(paths, np.zeros(2), np.zeros(2, bool))
+    search = JointSearch(paths, np.zeros(2), np.zeros(2, bool), sparse_tuning.DEFAULT)
     while (paths.row_to_col < 0).any():
         assert search.round(FLOAT(1e-300), nothing) > 0
     assert paths.row_to_col.tolist() == [0, 1]
@@ -289,8 +287,7 @@ def test_searches_end_a_phase_that_no_coarser_epsilon_may_follow(monkeypatch):
 def test_strict_searches_begin_from_the_prices_of_the_phase(lenient, monkeypatch):
     """They end each phase from there, whatever bids and lenient searches have done."""
     auction_alone(monkeypatch, longest=1, trusted=4, most=0, turns=0, poor=0)
-    monkeypatch.setattr(joint_search, "LENIENT", lenient)
-    monkeypatch.setattr(joint_search, "MANY", 1)
+    tune(monkeypatch, sparse_tuning, lenient=lenient, good_round=1)
     begun, search_round, hold_phase = [], JointSearch.round, Auction._hold_phase
 
     def round_spy(self, epsilon, beat):

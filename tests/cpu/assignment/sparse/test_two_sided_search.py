@@ -67,7 +67,8 @@ class Drawn:
             self.by_rows(self.costs.T, self.is_stored.T),
         )
         mates = self.row_to_col, self.col_to_row
-        return TwoSidedPaths(entries, (self.rows_price, self.cols_price), mates, self.far, workers)
+        prices = self.rows_price, self.cols_price
+        return TwoSidedPaths(entries, prices, mates, self.far, workers, sparse_tuning.DEFAULT)
 
     def check(self):
         """Pairs that belong together, none of them dear, and no entry too cheap."""
@@ -148,8 +149,7 @@ def test_any_order_of_turns_of_two_threads(monkeypatch):
 
 @pytest.mark.parametrize("budget", [1, 7])
 def test_searches_that_are_left_and_taken_up_again(budget, monkeypatch):
-    monkeypatch.setattr(two_sided_search, "TURN", budget)
-    monkeypatch.setattr(two_sided_search, "AT_ONCE", 2)
+    tune(monkeypatch, sparse_tuning, turn=budget, turns_at_once=2)
     for seed in range(60):
         drawn, trace = Drawn(seed), Trace()
         drawn.paths(Workers(1, 0)).serve(trace)
@@ -163,7 +163,7 @@ def test_a_thread_without_a_processor_does_not_cost_readings(monkeypatch):
 
     Row 200 and column 200 are unmatched, and their entry is dear. Others are tight, or cost 1.
     """
-    monkeypatch.setattr(two_sided_search, "TURN", 16)
+    tune(monkeypatch, sparse_tuning, turn=16)
     one_by_one(monkeypatch)
     reads = []
     for threads in (1, 2):
@@ -183,8 +183,7 @@ def test_a_thread_without_a_processor_does_not_cost_readings(monkeypatch):
 
 
 def test_a_stop_leaves_prices_and_pairs_and_nothing_behind(monkeypatch):
-    monkeypatch.setattr(two_sided_search, "TURN", 2)
-    monkeypatch.setattr(two_sided_search, "AT_ONCE", 2)
+    tune(monkeypatch, sparse_tuning, turn=2, turns_at_once=2)
     stops = 0
     for seed in range(60):
         drawn = Drawn(seed)
