@@ -1,9 +1,9 @@
 """The Dulmage–Mendelsohn decomposition of a sparse matrix's pattern.
 
-A maximum matching cuts rows and columns into parts. C0 are the free columns, and R0 the free rows.
-R1 and C1 are what alternating paths reach from C0, R3 and C3 what they reach from R0. R2 and C2
-are left. Each of R1, R2, R3 is matched to the columns of the same number. No path leads from C0 to
-R0, because the matching is maximum. So there are no entries where a dot is:
+A maximum matching cuts rows and columns into parts. C0 are the unmatched columns, and R0 the
+unmatched rows. R1 and C1 are what alternating paths reach from C0, R3 and C3 what they reach from
+R0. R2 and C2 are left. Each of R1, R2, R3 is matched to the columns of the same number. No path
+leads from C0 to R0, because the matching is maximum. So there are no entries where a dot is:
 
            C0  C1  C2  C3
     R1      x   x   x   x      underdetermined: more columns than rows
@@ -12,9 +12,9 @@ R0, because the matching is maximum. So there are no entries where a dot is:
     R0      .   .   .   x
 
 The parts that are reached are what a minimum vertex cover leaves out or takes in: the cover found
-from the free rows, and the one found from the free columns. The strong components of the middle
-part are its fine blocks. Neither the coarse parts (R1, R2, R3 with R0; C0 with C1, C2, C3) nor the
-fine blocks depend on the matching.
+from the unmatched rows, and the one found from the unmatched columns. The strong components of the
+middle part are its fine blocks. Neither the coarse parts (R1, R2, R3 with R0; C0 with C1, C2, C3)
+nor the fine blocks depend on the matching.
 
 References
 ----------
@@ -145,7 +145,7 @@ def dmperm(
 
 
 def _cover_from(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> tuple[Any, Any]:
-    """The vertex cover found from the free rows: all rows if there are none."""
+    """The vertex cover found from the unmatched rows: all rows if there are none."""
     if any_true(row_to_col < 0):
         return cover_for(graph)(graph, row_to_col, col_to_row)
     return graph.xp.ones(graph.nrows, bool), graph.xp.zeros(graph.ncols, bool)

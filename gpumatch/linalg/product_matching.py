@@ -406,13 +406,13 @@ def _all_scales(entries: Entries, weights: Any, cheapest: _Cheapest) -> tuple[An
     nrows, ncols = entries.shape
     cols = entries.indices
     if pairs.size < nrows:
-        free = pairs.unmatched_rows
+        unmatched = pairs.unmatched_rows
         least = _least(_owners(entries), weights - col_log_scale[cols], nrows)
-        row_log_scale[free] = least[free]
+        row_log_scale[unmatched] = least[unmatched]
     if pairs.size < ncols:
-        free = pairs.unmatched_cols
+        unmatched = pairs.unmatched_cols
         least = _least(cols, weights - row_log_scale[_owners(entries)], ncols)
-        col_log_scale[free] = least[free]
+        col_log_scale[unmatched] = least[unmatched]
     return row_log_scale, col_log_scale
 
 

@@ -1,6 +1,6 @@
 """The work of one rank on alternating forests whose rows and columns are divided among ranks.
 
-    row_to_col[i]     global column matched to own row i, -1 if free
+    row_to_col[i]     global column matched to own row i, -1 if unmatched
     row_root[i]       global root of own row i's tree, -1 for none
     col_to_row[j]     global row matched to own column j
     col_root[j]       global root of own column j's tree, -1 for none
@@ -61,9 +61,11 @@ def expand(frontier, begin, budget, first, indptr, indices, row_root, done, seen
 
 @kernel
 def join(offers, first, col_to_row, col_root, parent, done, followers, ends):
-    """Let own columns join by the first offer each. Mates follow, with their roots; free ones end.
+    """Let own columns join by the first offer each. Mates follow, with their roots; unmatched ones
+    end.
 
-    ``followers[:f]`` are mates and roots, ``ends[:e]`` roots and free columns; f and e are given.
+    ``followers[:f]`` are mates and roots, ``ends[:e]`` roots and unmatched columns; f and e are
+    given.
     """
     f = e = 0
     for k in range(offers.shape[0]):

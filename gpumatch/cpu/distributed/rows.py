@@ -68,7 +68,7 @@ class DenseRows:
         row_to_col: np.ndarray,
         col_to_row: np.ndarray,
     ) -> None:
-        """Give each free row the first free column that is tight."""
+        """Give each unmatched row the first unmatched column that is tight."""
         for first, last in self._blocks(self.count):
             match_tight(
                 self.values, row_dual, col_dual, self.far,  # IN

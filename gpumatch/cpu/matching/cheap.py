@@ -1,4 +1,4 @@
-"""Cheap matching: each free row, in order, takes its first free column.
+"""Cheap matching: each unmatched row, in order, takes its first unmatched column.
 
 The matching is maximal, so it has at least half the edges of a maximum one. O(edges). The columns'
 own lists are not needed.

@@ -1,19 +1,19 @@
 """Maximum matching by two forests that grow towards each other: the CPU's default.
 
-Alternating trees grow breadth first from all free rows and from all free columns at once. In a
-phase, the forest whose next level has fewer edges grows by it, until either cannot grow. Where
+Alternating trees grow breadth first from all unmatched rows and from all unmatched columns at once.
+In a phase, the forest whose next level has fewer edges grows by it, until either cannot grow. Where
 trees of the two meet, an augmenting path runs from root to root. A tree takes part in one path and
 stops growing. After augmenting, trees that had a path release their vertices. The others stay, and
 released vertices are grafted onto them, if that is less work than growing the trees again. When the
 phases have read the edges twice and the end is not in sight, the next phase is a sweep of
 depth-first searches (PFP). It comes sooner if phases find few paths.
 
-The matching is maximum. This is clear if a side has no free vertex left. Otherwise the last phase
-found no path. Then no tree has a bridge (names as in `forests`), and one forest, say that of the
-rows, is expanded whole. By the invariant of `forests`, every column next to one of its rows is in
-some tree. That tree is not in the columns' forest, so it is in the rows'. Such a column is matched,
-and its mate is in the same tree. So alternating paths from the free rows never leave the forest,
-which holds no free column. There is no augmenting path (Berge).
+The matching is maximum. This is clear if a side has no unmatched vertex left. Otherwise the last
+phase found no path. Then no tree has a bridge (names as in `forests`), and one forest, say that of
+the rows, is expanded whole. By the invariant of `forests`, every column next to one of its rows is
+in some tree. That tree is not in the columns' forest, so it is in the rows'. Such a column is
+matched, and its mate is in the same tree. So alternating paths from the unmatched rows never leave
+the forest, which holds no unmatched column. There is no augmenting path (Berge).
 
 The invariant holds for these reasons. Expanding a vertex establishes it, because each neighbour
 without a tree joins the vertex's tree, and a neighbour in a tree of the other forest closes a path
@@ -46,12 +46,12 @@ the cheap matching. "one forest" is that of the rows, grafted by the paper's rul
 Sweeps are for the rare graph on which few trees find a path, because the trees in front leave no
 room for those behind. In a triangular pattern, and in other nested neighbourhoods, any tree has all
 columns after two levels. So a phase finds one path, and reads half of the edges. A sweep then
-matches half of the free vertices, and is repeated while it matches many. If a sweep matches few,
-the next is from the other side: on 2,000 rows whose columns are the first ones, as many as drawn at
-random, sweeps of the rows take 8 ms, and sweeps of the columns 66.
+matches half of the unmatched vertices, and is repeated while it matches many. If a sweep matches
+few, the next is from the other side: on 2,000 rows whose columns are the first ones, as many as
+drawn at random, sweeps of the rows take 8 ms, and sweeps of the columns 66.
 
-On delaunay 2^18, from a start that left 193 rows free on one border, the engine needed 26 phases
-and 23 readings of its edges without sweeps, and 9 and 5 with them.
+On delaunay 2^18, from a start that left 193 rows unmatched on one border, the engine needed 26
+phases and 23 readings of its edges without sweeps, and 9 and 5 with them.
 
 References
 ----------
@@ -108,9 +108,9 @@ class Tuning:
     poor: int = 2
     """Sweeps that may find few: the first is from the smaller side, the next from the other."""
     few: int = 16
-    """A phase or a sweep finds few paths if so many times as many vertices are still free."""
+    """A phase or a sweep finds few paths if so many times as many vertices are still unmatched."""
     again: int = 4
-    """A sweep follows a sweep that has matched one in so many of the free vertices."""
+    """A sweep follows a sweep that has matched one in so many of the unmatched vertices."""
     grafting: float = 1.0
     """Edges that grafting may read for each edge that growing anew would.
 
@@ -154,11 +154,11 @@ def run(task: MatchingTask, tuning: Tuning | None = None) -> bool:
             found = forests.found
             matched += found
             control.phase(levels=forests.levels, found=found, matched=matched, edges=forests.read)
-            if not found or not forests.free:
+            if not found or not forests.unmatched:
                 return True
             unpaid += forests.read
-            free = forests.free
-            is_slow = tuning.few * found < free
+            unmatched = forests.unmatched
+            is_slow = tuning.few * found < unmatched
             hastens = is_slow and poor < tuning.poor
             if unpaid < (tuning.haste if hastens else tuning.patience) * graph.nnz:
                 if not forests.renew(control, matched):
@@ -171,7 +171,7 @@ def run(task: MatchingTask, tuning: Tuning | None = None) -> bool:
             matched += swept
             if done:
                 return True
-            poor = poor + 1 if tuning.few * swept < free else 0
+            poor = poor + 1 if tuning.few * swept < unmatched else 0
             forests.replant()
             unpaid = 0
 
@@ -186,7 +186,7 @@ class _Sweeps:
     def run(
         self, from_larger: bool, workers: Workers, matched: int, again: int
     ) -> tuple[int, bool]:
-        """Sweep from one side while that matches one in ``again`` of the free vertices.
+        """Sweep from one side while that matches one in ``again`` of the unmatched vertices.
 
         Returns the number of paths, -1 if the control stopped it; and whether the matching is
         maximum.
@@ -195,18 +195,18 @@ class _Sweeps:
         if from_larger not in self.searches:
             side_of = larger_side if from_larger else smaller_side
             self.searches[from_larger] = LookaheadSearch(side_of(task.graph, *task.mates), workers)
-        swept, free = 0, min(task.graph.shape) - matched
+        swept, unmatched = 0, min(task.graph.shape) - matched
         while True:
             found = self.searches[from_larger].phase(control, matched + swept)
             if found < 0:
                 return -1, False
             swept += found
             control.phase(levels=0, found=found, matched=matched + swept)
-            if found in (0, free):
+            if found in (0, unmatched):
                 return swept, True
-            if again * found < free:
+            if again * found < unmatched:
                 return swept, False
-            free -= found
+            unmatched -= found
 
 
 def match_rows(
@@ -243,5 +243,5 @@ def _search_rows(
 
 def _saturated(mate: np.ndarray, indptr: np.ndarray) -> bool:
     """Whether all vertices that have edges are matched."""
-    free = np.flatnonzero(mate < 0)
-    return bool(np.all(indptr[free + 1] == indptr[free]))
+    unmatched = np.flatnonzero(mate < 0)
+    return bool(np.all(indptr[unmatched + 1] == indptr[unmatched]))

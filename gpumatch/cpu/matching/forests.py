@@ -1,4 +1,4 @@
-"""Alternating forests grown from the free vertices of both sides until they meet, in phases.
+"""Alternating forests grown from the unmatched vertices of both sides until they meet, in phases.
 
 The trees of both forests are vertex-disjoint, and a matched vertex is in a tree together with its
 mate. Each step below is the same for either side: it works on the forest of the *near* side, the
@@ -7,7 +7,7 @@ their roots; each tree has at most one.
 
 Forest
     indptr, indices   CSR from near to far vertices
-    mate[u]           far vertex matched to u, -1 when u is free
+    mate[u]           far vertex matched to u, -1 when u is unmatched
     label[u]          tree of u: 1 + root if the root is a row, -1 - root if it is a column, 0 for
                       none. A far vertex has its label in the far forest, even in a near tree
     parent[v]         near vertex from which far v joined a near tree
@@ -324,7 +324,7 @@ def _graft(position, released, budget, rows, cols, marks, totals):
 
 @kernel
 def _replant(near, far, mark):
-    """Cut all near trees down to their roots, those that are still free."""
+    """Cut all near trees down to their roots, those that are still unmatched."""
     roots, edges = 0, 0
     for slot in range(mark[_TAIL]):
         u = near.queue[slot]
@@ -339,7 +339,7 @@ def _replant(near, far, mark):
 
 
 def _seedlings(side: Side, sign: int) -> tuple[Forest, np.ndarray]:
-    """Return a forest of free vertices alone, and its marks."""
+    """Return a forest of unmatched vertices alone, and its marks."""
     near, far = len(side.mate), len(side.far_mate)
     roots = free_vertices(side)
     forest = Forest(
@@ -369,8 +369,8 @@ class Forests:
     ----------
     levels, found, read : int
         Of the current phase: levels grown, augmenting paths, edges read.
-    free : int
-        Vertices that the paths of the phase leave free on the side with fewer of them.
+    unmatched : int
+        Vertices that the paths of the phase leave unmatched on the side with fewer of them.
     """
 
     def __init__(
@@ -405,7 +405,7 @@ class Forests:
         return int(self._totals[_READ])
 
     @property
-    def free(self) -> int:
+    def unmatched(self) -> int:
         return int(self._marks[:, _ROOTS].min()) - self.found
 
     def grow(self, control: Control, matched: int) -> bool:
@@ -474,7 +474,7 @@ class Forests:
         return True
 
     def replant(self) -> None:
-        """Begin the next phase from the free vertices alone.
+        """Begin the next phase from the unmatched vertices alone.
 
         To be called before mates change in another way than by `augment`, and again after that.
         """

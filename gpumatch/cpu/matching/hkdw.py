@@ -1,8 +1,8 @@
 """HKDW: Hopcroft and Karp's algorithm with Duff and Wiberg's extra searches.
 
 Each phase first augments along a maximal set of disjoint shortest paths (``level_search``) from the
-free vertices of one side. Then it augments along paths of any length by depth-first searches
-(``lookahead_search``) from the vertices of the other side that are still free. Either set is
+unmatched vertices of one side. Then it augments along paths of any length by depth-first searches
+(``lookahead_search``) from the vertices of the other side that are still unmatched. Either set is
 O(edges). On meshes and matrices there are far fewer phases, on social networks there may be more.
 It uses one thread, and the result depends only on the graph and the matching given.
 

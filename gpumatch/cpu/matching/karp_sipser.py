@@ -1,17 +1,18 @@
 """Karp–Sipser matching: a vertex of degree 1 takes its only neighbour, as long as there is one.
 
-Degrees count free neighbours. Matching a vertex of degree 1 is never wrong, because some maximum
-matching contains that edge. When no such vertex is left, a vertex of low degree takes its free
-neighbour of lowest degree. This vertex is one whose degree has fallen to 2, if there is any.
-Otherwise it is the next row in the order of degrees at the start; among equal degrees, the seed
-gives the first row. (Karp and Sipser choose at random there; lowest degrees leave 2 to 10 times
-fewer vertices free on meshes and social networks.)
+Degrees count unmatched neighbours. Matching a vertex of degree 1 is never wrong, because some
+maximum matching contains that edge. When no such vertex is left, a vertex of low degree takes its
+unmatched neighbour of lowest degree. This vertex is one whose degree has fallen to 2, if there is
+any. Otherwise it is the next row in the order of degrees at the start; among equal degrees, the
+seed gives the first row. (Karp and Sipser choose at random there; lowest degrees leave 2 to 10
+times fewer vertices unmatched on meshes and social networks.)
 
 Each vertex is matched or dropped once and its edges are read at most three times: O(edges). No
-adjacency is searched for the last free neighbour of a vertex, because its word holds the answer:
+adjacency is searched for the last unmatched neighbour of a vertex, because its word holds the
+answer:
 
-    live[v]      degree << 32 | bitwise xor of the free neighbours of v. Matching w subtracts 1 and
-                 xors w in one access, and at degree 1 the xor *is* the neighbour
+    live[v]      degree << 32 | bitwise xor of the unmatched neighbours of v. Matching w
+                 subtracts 1 and xors w in one access, and at degree 1 the xor *is* the neighbour
     piles        two stacks of vertices whose degree became 1 (piles[0]) and 2 (piles[1]); a vertex
                  enters each at most once, and may be matched or fall further while it is there.
                  Row i is written as i, column j as ~j
@@ -39,7 +40,7 @@ _ROW, _COLUMN = 0, -1  # xored with a vertex: its form on the piles
 
 @kernel
 def _count(first, last, indptr, indices, side, live, piles, heights):
-    """Enter the vertices ``first:last`` of a side as if all their neighbours were free."""
+    """Enter the vertices ``first:last`` of a side as if all their neighbours were unmatched."""
     for v in range(first, last):
         neighbours = np.int64(0)
         for e in range(indptr[v], indptr[v + 1]):
@@ -74,7 +75,7 @@ def _retire_matched(first, last, mate, indptr, indices, side, live, piles, heigh
 
 @kernel
 def _neighbour(v, indptr, indices, live, mate):
-    """Return the free neighbour of ``v`` of lowest degree, the first of them; one exists."""
+    """Return the unmatched neighbour of ``v`` of lowest degree, the first of them; one exists."""
     best, lowest = -1, np.int64(1) << 62
     for e in range(indptr[v], indptr[v + 1]):
         w = indices[e]

@@ -2,21 +2,21 @@
 
 Used by HK, HKDW and P-HK; one call of ``LevelSearch.phase`` is one phase of Hopcroft and Karp.
 
-Levels. The free near vertices (``sides``) have level 0; a near vertex has level l + 1 if its mate
-is a neighbour of one of level l and it has no lower level. The last level is the first on which
-some vertex has a free neighbour. One thread grows successive narrow levels. A wide level is shared
-out, in blocks of its queue, to all workers.
+Levels. The unmatched near vertices (``sides``) have level 0; a near vertex has level l + 1 if its
+mate is a neighbour of one of level l and it has no lower level. The last level is the first on
+which some vertex has an unmatched neighbour. One thread grows successive narrow levels. A wide
+level is shared out, in blocks of its queue, to all workers.
 
     level[u]       level of near u, -1 when not reached
     queue          near vertices reached, by level
-    span           [first, last, end, depth, free]: this level is queue[first:last] and has number
-                   ``depth``; vertices for the next go to queue[end]; ``free`` counts the vertices
-                   of this level seen with a free neighbour
+    span           [first, last, end, depth, ends]: this level is queue[first:last] and has number
+                   ``depth``; vertices for the next go to queue[end]; ``ends`` counts the vertices
+                   of this level seen with an unmatched neighbour
     next_slot[0]   next place in queue to be read
     fresh          vertices that a worker has found, and not yet put into the queue
 
 Paths. Workers take roots and search depth-first along edges that lead to the next level, on the
-last level to free vertices. The first search to reach a far vertex claims it.
+last level to unmatched vertices. The first search to reach a far vertex claims it.
 
     position[u]    next edge of near u to try in this phase
     parent[u], current[k]           as in ``lookahead_search``
@@ -26,9 +26,10 @@ The paths are a maximal set in whatever order the searches run. Suppose that the
 shortest augmenting path, which shares no vertex with them. The search from its root failed, so it
 tried all edges, and the path's first far vertex was claimed. No path that was found holds that
 vertex. So the search that claimed it went to its mate, tried all edges there, and left it again.
-The same holds for each further vertex of the path. So its last far vertex, a free one, was claimed.
-But a search that claims a free vertex has found a path, which is a contradiction. So there are
-O(sqrt(vertices)) phases of O(edges). If no level has a free neighbour, no augmenting path exists.
+The same holds for each further vertex of the path. So its last far vertex, an unmatched one, was
+claimed. But a search that claims an unmatched vertex has found a path, which is a contradiction. So
+there are O(sqrt(vertices)) phases of O(edges). If no level has an unmatched neighbour, no
+augmenting path exists.
 
 Reference: Hopcroft, Karp, *An n^5/2 algorithm for maximum matchings in bipartite graphs*, SIAM J.
 Comput. 2(4), 1973; in parallel: Azad, Halappanavar, Rajamanickam, Boman, Khan, Pothen,
@@ -49,7 +50,7 @@ from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["LevelSearch"]
 
-_FIRST, _LAST, _END, _DEPTH, _FREE = range(5)
+_FIRST, _LAST, _END, _DEPTH, _ENDS = range(5)
 _BLOCK = 64  # vertices a thread takes from the queue at a time: a 64th of a level of _WIDE
 _WIDE = 4096
 # A level with so many vertices is worth waking the other threads. With 16 edges each these are the
@@ -68,11 +69,11 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
         count = 0
         for slot in range(first, min(first + _BLOCK, last)):
             u = queue[slot]
-            free = False
+            is_end = False
             for e in range(indptr[u], indptr[u + 1]):
                 w = far_mate[indices[e]]
                 if w < 0:
-                    free = True
+                    is_end = True
                 elif load(level, w) < 0 and cas(level, w, -1, below):
                     position[w] = indptr[w]
                     fresh[count] = w
@@ -80,8 +81,8 @@ def _expand(indptr, indices, far_mate, level, queue, span, next_slot, position, 
                     if count == fresh.size:
                         _append(fresh, count, queue, span)
                         count = 0
-            if free:
-                fetch_add(span, _FREE, 1)
+            if is_end:
+                fetch_add(span, _ENDS, 1)
             work += 1 + indptr[u + 1] - indptr[u]
         _append(fresh, count, queue, span)
     return work
@@ -101,7 +102,7 @@ def _grow(indptr, indices, far_mate, level, queue, span, next_slot, position, fr
     work = 0
     while True:
         if next_slot[0] >= span[_LAST]:
-            if span[_FREE] > 0 or span[_LAST] == span[_END]:
+            if span[_ENDS] > 0 or span[_LAST] == span[_END]:
                 return True
             span[_FIRST], span[_LAST] = span[_LAST], span[_END]
             span[_DEPTH] += 1
@@ -202,7 +203,7 @@ class LevelSearch(DisjointSearches):
             return -1
         last_level = int(span[_DEPTH])
         self.levels = last_level + 1
-        found = self._search_down(last_level, control, matched) if span[_FREE] else 0
+        found = self._search_down(last_level, control, matched) if span[_ENDS] else 0
         self._level[self._queue[: span[_END]]] = -1
         return found
 

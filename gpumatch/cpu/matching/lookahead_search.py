@@ -1,10 +1,10 @@
 """Vertex-disjoint augmenting paths by depth-first searches with lookahead, one phase at a time.
 
-Used by PFP, P-PFP and HKDW. Workers take free near vertices (``sides``) as roots from a common list
-and search from one at a time. A far vertex is *claimed* once a phase, by the search that reaches it
-first. Before it goes deeper, a search looks for a free far vertex among all neighbours of its
-current near vertex. These are read once in the whole run, because a matched vertex stays matched.
-Fairness: every other phase goes through the edges backward.
+Used by PFP, P-PFP and HKDW. Workers take unmatched near vertices (``sides``) as roots from a common
+list and search from one at a time. A far vertex is *claimed* once a phase, by the search that
+reaches it first. Before it goes deeper, a search looks for an unmatched far vertex among all
+neighbours of its current near vertex. These are read once in the whole run, because a matched
+vertex stays matched. Fairness: every other phase goes through the edges backward.
 
     looked[u]      edges before it in u's list lead to far vertices that are matched, or will be
                    before the phase ends
@@ -15,16 +15,17 @@ Fairness: every other phase goes through the edges backward.
 
 Two searches never meet. A near vertex that is not a root is entered from its mate only, and one
 search claims that mate. Mates change only along the path of the search that claimed them, and a
-search that claims a free far vertex matches it at once. So a far vertex that is seen free is still
-free if claiming it succeeds, and one that is claimed on the way down is not free.
+search that claims an unmatched far vertex matches it at once. So a far vertex that is seen
+unmatched is still unmatched if claiming it succeeds, and one that is claimed on the way down is not
+unmatched.
 
 A phase that finds no path proves the matching maximum. All its claims are by searches that failed,
 and such a search has tried every edge of every near vertex that it entered. So each neighbour of an
-entered vertex was claimed and was matched (a free one would have ended a search in a path), and its
-mate was entered. So the entered vertices are all that alternating paths from free near vertices
-reach. No free far vertex is among them, so no augmenting path exists (Berge). If a phase does find
-a path, a search may have failed because of another's claims, so another phase follows. Each phase
-is O(edges), and all but the last match at least one vertex more.
+entered vertex was claimed and was matched (an unmatched one would have ended a search in a path),
+and its mate was entered. So the entered vertices are all that alternating paths from unmatched near
+vertices reach. No unmatched far vertex is among them, so no augmenting path exists (Berge). If a
+phase does find a path, a search may have failed because of another's claims, so another phase
+follows. Each phase is O(edges), and all but the last match at least one vertex more.
 
 Reference: Pothen, Fan, *Computing the block triangular form of a sparse matrix*, ACM TOMS 16(4),
 1990; fairness: Duff, Kaya, Uçar, ACM TOMS 38(2), 2011; in parallel: Azad, Halappanavar,
@@ -48,7 +49,7 @@ __all__ = ["LookaheadSearch", "augment"]
 
 @kernel
 def augment(u, v, parent, mate, far_mate):
-    """Match near ``u`` to free far ``v`` and so on up to the root."""
+    """Match near ``u`` to unmatched far ``v`` and so on up to the root."""
     while u >= 0:
         above = mate[u]
         mate[u] = v
@@ -58,19 +59,19 @@ def augment(u, v, parent, mate, far_mate):
 
 @kernel
 def _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked):
-    """Claim a free neighbour of near ``u``; -1 if there is none."""
+    """Claim an unmatched neighbour of near ``u``; -1 if there is none."""
     end = indptr[u + 1]
     e = looked[u]
-    free = -1
-    while e < end and free < 0:
+    unmatched = -1
+    while e < end and unmatched < 0:
         v = indices[e]
         e += 1
         if load(far_mate, v) < 0:
             last = load(claimed, v)
             if last != phase and cas(claimed, v, last, phase):
-                free = v
+                unmatched = v
     looked[u] = e
-    return free
+    return unmatched
 
 
 @kernel
@@ -122,10 +123,10 @@ def _search(
             parent[u] = -1
             position[u] = 0
         start = looked[u]
-        free = _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked)
+        unmatched = _look_ahead(u, indptr, indices, far_mate, phase, claimed, looked)
         work += looked[u] - start
-        if free >= 0:
-            augment(u, free, parent, mate, far_mate)
+        if unmatched >= 0:
+            augment(u, unmatched, parent, mate, far_mate)
             found[worker] += 1
             u = -1
             continue
@@ -154,7 +155,7 @@ class LookaheadSearch(DisjointSearches):
         self._current = np.full(workers.threads, -1, np.int32)
 
     def phase(self, control: Control, matched: int) -> int:
-        """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
+        """Search once from each unmatched near vertex; the paths found, -1 if stopped."""
         self._begin()
         side = self.side
 

@@ -1,14 +1,14 @@
-"""Breadth-first searches from one free row after the other, all in one compiled call.
+"""Breadth-first searches from one unmatched row after the other, all in one compiled call.
 
 On a graph of some thousand edges, calls from Python take most of the time. On any graph, making the
 columns' lists takes longer than to find a few short paths. So there is one call, on the rows' lists
 alone.
 
-A search that finds no free column has seen all that alternating paths reach from its root, and no
-augmenting path ever leads there again. So these columns stay marked, and later searches skip them.
-Searches that fail read each edge once in all. But searches that find a path may read many edges
-again. They end when they have read too many, or when the paths so far let one expect that all would
-read too many, with a valid matching that others may extend.
+A search that finds no unmatched column has seen all that alternating paths reach from its root, and
+no augmenting path ever leads there again. So these columns stay marked, and later searches skip
+them. Searches that fail read each edge once in all. But searches that find a path may read many
+edges again. They end when they have read too many, or when the paths so far let one expect that all
+would read too many, with a valid matching that others may extend.
 
     seen[v]    whether column v is in the tree, or in one that has no path
     parent[v]  row from which the search came to column v
@@ -40,7 +40,7 @@ def search(
     row_to_col: np.ndarray,
     col_to_row: np.ndarray,
 ) -> tuple[int, int, int, int, bool]:
-    """Match free rows while ``most`` edges seem to be enough.
+    """Match unmatched rows while ``most`` edges seem to be enough.
 
     Returns
     -------
@@ -72,8 +72,8 @@ def match_free_rows(indptr, indices, most, row_to_col, col_to_row, seen, parent,
         tried += 1
         before = read
         queue[0] = root
-        at, level_end, size, level, free = 0, 1, 1, 1, -1
-        while at < size and free < 0:
+        at, level_end, size, level, unmatched = 0, 1, 1, 1, -1
+        while at < size and unmatched < 0:
             if at == level_end:
                 level_end = size
                 level += 1
@@ -87,19 +87,19 @@ def match_free_rows(indptr, indices, most, row_to_col, col_to_row, seen, parent,
                 seen[col] = True
                 parent[col] = row
                 if col_to_row[col] < 0:
-                    free = col
+                    unmatched = col
                     break
                 queue[size] = col_to_row[col]
                 size += 1
         levels = level if level > levels else levels
-        if free >= 0:
+        if unmatched >= 0:
             for k in range(1, size):
                 seen[row_to_col[queue[k]]] = False
-            seen[free] = False
-            while free >= 0:
-                row = parent[free]
-                col_to_row[free] = row
-                row_to_col[row], free = free, row_to_col[row]
+            seen[unmatched] = False
+            while unmatched >= 0:
+                row = parent[unmatched]
+                col_to_row[unmatched] = row
+                row_to_col[row], unmatched = unmatched, row_to_col[row]
             found += 1
             paid += read - before
         too_long = paid > most // _SAMPLE and paid * roots > most // _SHARE * tried

@@ -1,9 +1,9 @@
 """P-DBFS: maximum matching by disjoint breadth-first searches, run by several threads.
 
-Workers take free near vertices (``sides``) as roots from a common list. The search from a root
+Workers take unmatched near vertices (``sides``) as roots from a common list. The search from a root
 grows one alternating tree, breadth first, over far vertices that it is the first to claim in this
-phase, and ends with an augmenting path at the first free one. Phases follow each other until one
-finds no path.
+phase, and ends with an augmenting path at the first unmatched one. Phases follow each other until
+one finds no path.
 
     predecessor[v]   near vertex from which far v was claimed
     following[u]     near vertex that was put into the queue of u's search after u, -1 if none
@@ -16,9 +16,9 @@ search has claimed. The tree of a search stays claimed until the phase ends, whe
 path or not. So a search may fail because of another's claims; it is repeated in the next phase. A
 phase that finds no path proves the matching maximum. Every search failed and has tried all edges of
 the near vertices in its tree. So each neighbour of these was claimed and was matched, and its mate
-joined a tree. Together the trees hold all that alternating paths from free near vertices reach, and
-no free far vertex is among them (Berge). Each phase is O(edges), and all but the last match at
-least one vertex more: O(vertices · edges).
+joined a tree. Together the trees hold all that alternating paths from unmatched near vertices
+reach, and no unmatched far vertex is among them (Berge). Each phase is O(edges), and all but the
+last match at least one vertex more: O(vertices · edges).
 
 The paper searches from the columns; this searches from the smaller side. With several threads the
 matching that is found may vary. Its size does not.
@@ -81,9 +81,9 @@ def _search(
             u = last = roots[root]
             following[u] = -1
             position[u] = indptr[u]
-        free = -1
+        unmatched = -1
         start = position[u]
-        while position[u] < indptr[u + 1] and free < 0:
+        while position[u] < indptr[u + 1] and unmatched < 0:
             v = indices[position[u]]
             position[u] += 1
             before = load(claimed, v)
@@ -92,15 +92,15 @@ def _search(
             predecessor[v] = u
             w = far_mate[v]
             if w < 0:
-                free = v
+                unmatched = v
             else:
                 following[last] = w
                 following[w] = -1
                 position[w] = indptr[w]
                 last = w
         work += position[u] - start
-        if free >= 0:
-            _augment(free, predecessor, mate, far_mate)
+        if unmatched >= 0:
+            _augment(unmatched, predecessor, mate, far_mate)
             found[worker] += 1
             u = -1
         else:
@@ -121,7 +121,7 @@ class _BreadthFirstSearch(DisjointSearches):
         self._head, self._tail = np.full((2, workers.threads), -1, np.int32)
 
     def phase(self, control: Control, matched: int) -> int:
-        """Search once from each free near vertex; the paths found, -1 if ``control`` stopped it."""
+        """Search once from each unmatched near vertex; the paths found, -1 if stopped."""
         self._begin()
         side = self.side
 

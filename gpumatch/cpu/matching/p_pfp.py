@@ -1,7 +1,7 @@
 """P-PFP: Pothen and Fan's algorithm with lookahead and fairness, by several threads.
 
-Each phase makes disjoint depth-first searches from all free vertices (``lookahead_search``), until
-one finds no path. O(vertices · edges).
+Each phase makes disjoint depth-first searches from all unmatched vertices (``lookahead_search``),
+until one finds no path. O(vertices · edges).
 
 The paper searches from the columns; this searches from the smaller side. With several threads the
 matching that is found may vary. Its size does not.

@@ -1,8 +1,8 @@
 """What all searches that go by phases share.
 
 `run_phases` repeats phases until one finds no augmenting path. `DisjointSearches` are the phases in
-which workers search from one free vertex after the other, and each search claims the far vertices
-that it is the first to reach:
+which workers search from one unmatched vertex after the other, and each search claims the far
+vertices that it is the first to reach:
 
     claimed[v]     last phase in which far v was claimed
     next_root[0]   roots handed out; found[k] paths found by worker k
@@ -49,7 +49,7 @@ class DisjointSearches:
         self._roots = free_vertices(side)
 
     def _begin(self) -> None:
-        """Begin a phase: its roots are the vertices that are still free."""
+        """Begin a phase: its roots are the vertices that are still unmatched."""
         self.phases += 1
         self._roots = self._roots[self.side.mate[self._roots] < 0]
 

@@ -1,11 +1,11 @@
 """The two sides of a bipartite graph, as the searches on the CPU see them.
 
-A search grows alternating trees from the free vertices of one side, the *near* one. It needs the
-edges of the near side only, and the mates of both:
+A search grows alternating trees from the unmatched vertices of one side, the *near* one. It needs
+the edges of the near side only, and the mates of both:
 
     indptr, indices   CSR from near vertices to far vertices
-    mate[u]           far vertex matched to near u, -1 when u is free
-    far_mate[v]       near vertex matched to far v, -1 when v is free
+    mate[u]           far vertex matched to near u, -1 when u is unmatched
+    far_mate[v]       near vertex matched to far v, -1 when v is unmatched
 
 Kernels stop after about BUDGET edges and go on when they are called again, so that Python can look
 at the clock. Their state between calls is in arrays, and the mates are then a valid matching.
@@ -36,7 +36,7 @@ class Side(NamedTuple):
 
 
 def smaller_side(graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray) -> Side:
-    """Return the side with fewer vertices, and so fewer free ones, as near; rows on a tie."""
+    """Return the side with fewer vertices, and so fewer unmatched ones, as near; rows on a tie."""
     if graph.nrows <= graph.ncols:
         return Side(graph.indptr, graph.indices, row_to_col, col_to_row)
     return Side(graph.col_indptr, graph.col_indices, col_to_row, row_to_col)
@@ -50,7 +50,7 @@ def larger_side(graph: Graph, row_to_col: np.ndarray, col_to_row: np.ndarray) ->
 
 
 def free_vertices(side: Side) -> np.ndarray:
-    """Return the free near vertices that have an edge, ascending (int32)."""
+    """Return the unmatched near vertices that have an edge, ascending (int32)."""
     return np.flatnonzero((side.mate < 0) & (np.diff(side.indptr) > 0)).astype(np.int32)
 
 

@@ -1,7 +1,8 @@
 """Maximum matchings of small graphs in one compiled call, which checks and copies the arrays.
 
-The start is the cheap matching: each row takes its first free column. The searches are those of
-`one_by_one`, which end if they seem to read many edges. The engine can go on from their matching.
+The start is the cheap matching: each row takes its first unmatched column. The searches are those
+of `one_by_one`, which end if they seem to read many edges. The engine can go on from their
+matching.
 
     whole    memory: offsets, indices, parents and a queue
     seen     as in `one_by_one`; all False

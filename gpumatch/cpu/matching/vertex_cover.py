@@ -1,9 +1,9 @@
 """König's vertex cover of a maximum matching, by one alternating search.
 
-Let Z hold the vertices that alternating paths reach from the free rows: by any edge from row to
-column, by the matched edge from column to row. If the matching is maximum, no free column is
-reached. Then the rows outside Z and the columns inside Z cover every edge, and there are as many of
-them as matched edges (König 1931).
+Let Z hold the vertices that alternating paths reach from the unmatched rows: by any edge from row
+to column, by the matched edge from column to row. If the matching is maximum, no unmatched column
+is reached. Then the rows outside Z and the columns inside Z cover every edge, and there are as many
+of them as matched edges (König 1931).
 
 Encodings
 ---------
@@ -53,7 +53,7 @@ def cover(
 
 @kernel
 def _reach(indptr, indices, col_to_row, queue, row_seen, col_seen, head, tail, budget):
-    """Search on until the queue or the budget is used up, or a free column is reached."""
+    """Search on until the queue or the budget is used up, or an unmatched column is reached."""
     while head < tail and budget > 0:
         row = queue[head]
         head += 1
