@@ -35,7 +35,6 @@ ROUNDED = 2.0**53
 """A magnitude beyond which floats do not hold all integers."""
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
-_NO_MARKS = np.empty((1, 0), _BOOL)
 
 
 def assign_small(
@@ -72,10 +71,10 @@ def assign_small(
     both = nrows + ncols
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
-    marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else _NO_MARKS
+    marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else None
     load(ONE_OF_A_BATCH)(
         costs.reshape(-1), _place(nrows, ncols),  # IN
-        *wish[:-1], wish.wants_maximum or None, largest,  # IN
+        *wish[:-1], largest,  # IN
         mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
     compiled = compile_time.spent() - compiled
@@ -89,7 +88,7 @@ def assign_small(
     if is_integer:
         numbers, totals = numbers.view(_INT64), totals.view(_INT64)
     cover = None
-    if wish.wants_maximum:
+    if marks is not None:
         cover = marks[0, :nrows].nonzero()[0], marks[0, nrows:].nonzero()[0]
     return _assignment(
         mates[0], numbers[0], nrows, size, (totals.item(0), int(gap) if is_integer else gap),

@@ -36,7 +36,9 @@ LARGE, HUGE = 2**20, 2**21
 def run(task: BatchTask) -> bool:
     """Solve the problems of a batch; False if the control has stopped it."""
     control, places = task.control, task.places
-    wish = *task.wish[:-1], task.wish[-1] or None
+    *wish, wants_maximum = task.wish
+    mates, numbers, totals, marks, ends = task.results
+    results = mates, numbers, totals, marks if wants_maximum else None, ends
     ranges = _ranges(task)
     rows, cols = places[task.takes, ROWS:].T
     sizes = scratch_size(np.minimum(rows, cols), np.maximum(rows, cols))
@@ -57,7 +59,7 @@ def run(task: BatchTask) -> bool:
                 values = task.read(first, last, kept.range_of)
                 solved[worker] += solve_range(
                     values, places, *wish, task.largest, first, last, scratch,  # IN
-                    *task.results,  # OUT
+                    *results,  # OUT
                 )  # fmt: skip
         except BaseException:
             halted = True
@@ -82,7 +84,7 @@ def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
         scratch = kept.scratch
     else:
         scratch = kept.scratch_of(scratch_size(min(rows, cols), max(rows, cols)))
-    solve_range(values, place, *more[:6], 0, 1, scratch, *more[6:])
+    solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
     _idle.append(kept)
 
 

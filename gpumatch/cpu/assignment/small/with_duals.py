@@ -19,8 +19,6 @@ What comes in, for problem k of B:
     limit             the cost of an unmatched row; inf if it must be matched
     takes_equal       whether a row rather takes a column that costs as much as the limit
     most              pairs that cost more are forbidden
-    wants_maximum     True if as many pairs as can be are wanted, None if all are: then nothing is
-                      compiled that only True needs, which takes two thirds as long again
     largest           a greater magnitude makes a problem unfit; up to LARGEST_INTEGER, all are
                       integers
     room              memory to work in, of `scratch_size` numbers
@@ -31,8 +29,9 @@ columns. What a problem does not have is -1 or 0, and marks are as they came in,
     mates[k]          N columns of the rows, M rows of the columns
     numbers[k]        N duals of the rows, M duals of the columns, what the pairs of N rows cost
     totals[:, k]      OBJECTIVE, and GAP
-    marks[k]          whether N rows and M columns are in the vertex cover, if as many pairs as can
-                      be are wanted
+    marks[k]          whether N rows and M columns are in the vertex cover; marks are None unless as
+                      many pairs as can be are wanted: what they need is two fifths of the code,
+                      which is not compiled then
     ends[:, k]        END: SOLVED, INFEASIBLE (a row has no column), or UNFIT: there is NaN, an
                       infinity of the wrong sign, or too large a number, or the duals leave more
                       than rounding; and SIZE, the pairs
@@ -103,7 +102,7 @@ def scratch_size(short: Any, longest: Any) -> Any:
 
 @vector_kernel
 def solve_range(
-    values, places, sign, limit, takes_equal, most, wants_maximum, largest, first, last, room,
+    values, places, sign, limit, takes_equal, most, largest, first, last, room,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``; return how many pairs there are."""
@@ -138,12 +137,12 @@ def solve_range(
         _clear(mate, number)
         ends[END, k] = UNFIT
         fit, complete = _take(
-            values, start, across, turned, sign, largest, most, wants_maximum, table, vectors,
+            values, start, across, turned, sign, largest, most, marks, table, vectors,
             links, ncols,
         )  # fmt: skip
         if not fit:
             continue
-        reduces = nrows == ncols and limit == np.inf and (complete or wants_maximum is None)
+        reduces = nrows == ncols and limit == np.inf and (complete or marks is None)
         come_to[0] = 0
         next_start, length = _costs_of(places, first, k + 1, last)
         size = values.itemsize
@@ -152,14 +151,14 @@ def solve_range(
             table, vectors, links, found, ncols, reduces, False, limit, takes_equal, np.inf, ahead
         )
         own, other = (most_rows, 0) if turned else (0, most_rows)
-        if wants_maximum is None and stuck > 0:
+        if marks is None and stuck > 0:
             _name_violator(table, links, found, ncols, mate, own, other)
             ends[END, k] = INFEASIBLE
             continue
         if reduces:
             _lower_to_zero(vectors, ncols)
         _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
-        if wants_maximum is not None:
+        if marks is not None:
             mark = view(marks, (k, 0), marks.shape[1])
             for row in range(nrows):
                 mark[own + row] = True
@@ -211,7 +210,7 @@ def _costs_of(places, first, k, last):
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
 def _take(
-    values, start, across, turned, sign, largest, most, wants_maximum, table, vectors, links, ncols
+    values, start, across, turned, sign, largest, most, marks, table, vectors, links, ncols
 ):  # fmt: skip
     """Copy the costs to be minimised, and pad them; return if all are valid, and all allowed.
 
@@ -231,7 +230,7 @@ def _take(
                 for row in range(count):
                     cost = sign * line[row]
                     unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
-                    if wants_maximum is not None:
+                    if marks is not None:
                         cost = cost if cost <= most else np.inf
                     part[row, col] = cost
     else:
@@ -242,7 +241,7 @@ def _take(
             for col in range(ncols):
                 cost = sign * line[col]
                 unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
-                if wants_maximum is not None:
+                if marks is not None:
                     cost = cost if cost <= most else np.inf
                     complete &= cost < np.inf
                 costs[col] = cost
