@@ -20,8 +20,8 @@ from tests.optimize_ways import WAYS, going
 X = math.inf
 # Whatever the fixture `way` puts in their place:
 pairs_only_solver, pairs_only_pairs = pairs_only.solver, pairs_only.pairs
-FIRST = {"?", "b", "i", "l", "q", "e", "f", "d", ">f8"}
-"""Dtypes to compile for when there is little time: each takes ten seconds."""
+FIRST = {"?", "i", "l", "q", "f", "d", ">f8"}
+"""Dtypes to compile for when there is little time: each takes seconds."""
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -43,7 +43,7 @@ def by_dtype(dtypes):
 
 
 @both_ways
-@by_dtype([*"?bBhHiIlQefd", *(">i2", ">i4", ">i8", ">u8", ">f2", ">f4", ">f8")])
+@by_dtype(["?", "b", "H", "i", "l", "Q", "e", "f", "d", ">i2", ">u8", ">f2", ">f8"])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(120, 120), (90, 140), (140, 90)])
 def test_larger_totals_are_scipys(shape, maximize, dtype):

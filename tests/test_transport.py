@@ -55,7 +55,7 @@ def test_random_problems(first):
 
 @pytest.mark.long
 def test_many_random_problems():
-    for seed in range(80, 5000):
+    for seed in range(80, 2500):
         check(problem(seed))
 
 
@@ -180,7 +180,7 @@ def test_ones_are_an_assignment_in_each_small_case(size):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", [case for case in CASES if min(case.shape) > 100], ids=str)
+@pytest.mark.parametrize("case", [c for c in CASES if 100 < c.shape[0] <= c.shape[1]], ids=str)
 def test_ones_are_an_assignment_in_each_large_case(case):
     check_ones(case)
 

@@ -1,8 +1,8 @@
 """Every CUDA kernel compiles, on a machine without a GPU: NVRTC needs none.
 
 Most are compiled with few optimisations, which takes a tenth of the time. What the compiler says
-of a source, and the layout of its structs, are the same. One of each source is compiled as drivers
-have it compiled.
+of a source, and the layout of its structs, are the same. Kernels of a source for other types are
+compiled in one program, which reads the source once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import pytest
 
 import gpumatch.cuda
 from gpumatch.cuda import kernels as module
+from gpumatch.cuda.kernels import Source
 
 nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", reason="CuPy is not installed")
 
 from tests.cuda.sources import every_instance, sources  # noqa: E402  it imports cupy
 
 FOLDER = Path(gpumatch.cuda.__file__).parent
-INSTANCES = list(every_instance())
-FIRST = dict(reversed(INSTANCES))  # of each source
+INSTANCES: dict[Source, list[dict[str, str]]] = {}
+"""The arguments of each source, in every combination."""
+for _source, _arguments in every_instance():
+    INSTANCES.setdefault(_source, []).append(_arguments)
 
 
 def _depends_on_architecture(source) -> bool:
@@ -31,27 +34,32 @@ def _depends_on_architecture(source) -> bool:
 
 
 def _targets():
-    """All for the oldest architecture; one of what has other code for clusters, with these, too.
+    """Arguments that are compiled in one program, for what, how, and whether in the long tests.
 
-    In the long tests one of each source is compiled with all optimisations, too. The rest, and the
-    newer architectures, are compiled to the end there.
+    The first arguments of each source are compiled to the end, and all others to assembly: for the
+    oldest architecture, and for newer ones if that is other code. In the long tests all are
+    compiled to the end, the first for newer architectures, too, and with all optimisations.
     """
-    for source, arguments in INSTANCES:
-        is_first, depends = FIRST[source] is arguments, _depends_on_architecture(source)
-        numbers = [80, *([90] if is_first or depends else []), *([100] if is_first else [])]
-        for number in numbers:
-            is_main = is_first and number == (90 if depends else 80)
-            if is_main:
-                yield source, arguments, f"sm_{number}", "fully", True
-            yield source, arguments, f"sm_{number}", "quickly", not is_main
-            if not is_main and (number == 80 or depends):
-                yield source, arguments, f"compute_{number}", "quickly", False
+    for source, every in INSTANCES.items():
+        first, others, depends = every[:1], every[1:], _depends_on_architecture(source)
+        main, *rest = (90, 80, 100) if depends else (80, 90, 100)
+        yield source, first, f"sm_{main}", "quickly", False
+        yield source, first, f"sm_{main}", "fully", True
+        for number in rest:
+            yield source, first, f"sm_{number}", "quickly", True
+        for number in (80, 90) if depends else (80,):
+            if others:
+                yield source, others, f"compute_{number}", "quickly", False
+                yield source, others, f"sm_{number}", "quickly", True
+        if depends:
+            for number in rest:
+                yield source, first, f"compute_{number}", "quickly", False
 
 
 TARGETS = [
     pytest.param(
         *target,
-        id=f"{target[0].file}-{'-'.join(target[1].values())}-{target[2]}-{target[3]}",
+        id=f"{target[0].file}-{'-'.join(target[1][0].values())}-{target[2]}-{target[3]}",
         marks=[pytest.mark.long] if is_long else [],
     )
     for *target, is_long in _targets()
@@ -113,8 +121,8 @@ def compiled(
 @pytest.mark.parametrize(("source", "arguments", "architecture", "how"), TARGETS)
 def test_every_kernel_compiles(source, arguments, architecture, how):
     """And the host's mirrors of its structs have the compiler's sizes and offsets."""
-    names = source.names(arguments)
-    text = f"{source.text()}\n{source.layout_assertions(arguments)}"
+    names = tuple(dict.fromkeys(name for each in arguments for name in source.names(each)))
+    text = "\n".join([source.text(), *map(source.layout_assertions, arguments)])
     more = _quickly() if how == "quickly" else ()
     lowered, assembly = compiled(text, names, architecture, *more)
     assert len(set(lowered)) == len(names)
@@ -128,7 +136,7 @@ COOPERATIVE = [source for source in sources() if source.cooperative]
 @pytest.mark.parametrize("source", COOPERATIVE, ids=lambda source: source.file)
 def test_barriers_that_some_leave_late_compile(source):
     names = source.names(next(source.instances()))
-    compiled(source.text(), names, "sm_90", "-DGPUMATCH_STAGGER", *_quickly())
+    compiled(source.text(), names, "compute_90", "-DGPUMATCH_STAGGER", *_quickly())
 
 
 def test_headers_are_put_in_once():

@@ -71,9 +71,10 @@ def test_ranks(ranks, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("groups", EVERY)
 def test_every_case(ranks, groups, tmp_path):
+    """On an even and an odd number of ranks; one rank and four have the cases of `QUICK`."""
     if groups == "real" and "GPUMATCH_DATA" not in os.environ:
         pytest.skip("GPUMATCH_DATA is not set: no real matrices here")
     file = str(tmp_path / "costs.npy")

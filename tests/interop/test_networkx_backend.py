@@ -82,7 +82,7 @@ SUITES = [
 ]
 
 
-@pytest.mark.parametrize("fallback", ["", "True"])
+@pytest.mark.parametrize("fallback", ["", pytest.param("True", marks=pytest.mark.long)])
 def test_the_tests_of_networkx_pass(dispatching, tmp_path, fallback):
     """Every function is really dispatched; without fallback, the others are expected to fail."""
     (tmp_path / "counting.py").write_text(COUNTING)
