@@ -474,6 +474,7 @@ def test_tables_of_the_ends_of_auctions():
 
 
 TRIALS = ROOT / "docs" / "algorithms" / "assignment_trials.md"
+DEVECI = ROOT / "docs" / "algorithms" / "deveci2013.md"
 
 
 def test_table_of_dense_costs_on_the_gpu():
@@ -497,6 +498,28 @@ def test_table_of_small_dense_costs_on_the_gpu():
         of_sizes = [known[costs, n] for n in sizes]
         written = [(p["before"], f"{p['now']}{'' if p['team'] else '*'}") for p in of_sizes]
         assert times == [str(time) for pair in written for time in pair]
+
+
+def test_table_of_the_two_forms_of_gpubfs():
+    record = json.loads((ROOT / "bench/results/deveci2013-forms-h200.json").read_text())
+    forms = DEVECI.read_text(encoding="utf-8").partition("The two forms of each algorithm")[2]
+    assert len(record["graphs"]) == 16
+
+    def medians(algorithm):
+        """The medians of the scan and of the queue, by whether the graph is permuted."""
+        pairs = {False: [], True: []}
+        for name, graph in record["graphs"].items():
+            runs = (graph["results"][f"{algorithm} ct{form}"]["seconds"] for form in ("", " queue"))
+            pairs[name.endswith("_RCP")].append([1e3 * float(np.median(run)) for run in runs])
+        return pairs
+
+    for algorithm in ("apfb-gpubfs", "apsb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs-wr"):
+        pairs = medians(algorithm)
+        means = [np.exp(np.log(pairs[is_permuted]).mean(axis=0)) for is_permuted in (False, True)]
+        ratios = [scan / queue for scan, queue in pairs[False] + pairs[True]]
+        ends = f"{max(ratios):.1f}, {min(ratios):.2f}"
+        shown = " | ".join([*(f"{mean:.2f}" for mean in np.concatenate(means)), ends])
+        assert f"| `{algorithm}` | {shown} |" in forms
 
 
 COMPLEXITY = ROOT / "docs" / "algorithms" / "complexity.md"
