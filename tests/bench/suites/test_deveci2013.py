@@ -317,6 +317,7 @@ def measured(tmp_path_factory):
     return out
 
 
+@pytest.mark.long
 def test_the_quick_suite_measures_everything(measured):
     data = harness.read(measured)
     contenders = {contender.name for contender in deveci2013.contenders("reference", 8)}
@@ -331,6 +332,7 @@ def test_the_quick_suite_measures_everything(measured):
     assert run["versions"]["numpy"] == np.__version__
 
 
+@pytest.mark.long
 def test_the_report_has_every_table_and_figure(measured, tmp_path, capsys):
     assert main(["report", str(measured), "--plots", str(tmp_path)]) == 0
     out = capsys.readouterr().out
