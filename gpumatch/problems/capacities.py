@@ -456,7 +456,7 @@ def _are_whole(values: np.ndarray) -> bool:
 
 
 def _in_fractions(masses: Masses) -> Masses:
-    """The same masses in units that are fractions, as those of floats."""
+    """Return these masses in units that are fractions, as those of floats are."""
     shift = max(62 - max(masses.rows.total, masses.cols.total, 1).bit_length(), 0)
     rows, cols = (
         Bounds(side.lower << shift, side.upper << shift) for side in (masses.rows, masses.cols)

@@ -85,7 +85,7 @@ class InfeasibleMassesError(InfeasibleError):
         self.needed, self.available, self.by_rows = needed, available, by_rows
 
     def of_problem(self, k: int) -> InfeasibleMassesError:
-        """The same of problem k of a batch."""
+        """Return this error as that of problem k of a batch."""
         by_rows = self.by_rows
         return type(self)(self.rows, self.cols, self.needed, self.available, by_rows, k)
 
