@@ -78,7 +78,7 @@ class Auction:
         self.tuning = tuning or Tuning()
         self.price = price.astype(np.float64)
         self.supply, self.total = supply, int(supply.sum())
-        self.waiting, self.spare = supply.copy(), demand.copy()
+        self.unmatched, self.spare = supply.copy(), demand.copy()
         self.unshipped = np.zeros_like(supply)
         self.limit = np.empty(0) if limit is None else limit.astype(np.float64)
         self.flow = kept_full(indices.size, 0, np.int64)
@@ -104,7 +104,7 @@ class Auction:
 
     @property
     def _sides(self) -> tuple[np.ndarray, ...]:
-        return self.price, self.spare, self.waiting, self.unshipped, self.top
+        return self.price, self.spare, self.unmatched, self.unshipped, self.top
 
     def run(self) -> None:
         """Hold all phases; raises Stopped."""
@@ -142,7 +142,7 @@ class Auction:
                 self._sides, self.lots, self.queue, self.state,  # OUT
                 self.limit, terms, few, tuning.budget,  # IN
             )  # fmt: skip
-            if self.control.tick(self.total - int(self.waiting.sum())):
+            if self.control.tick(self.total - int(self.unmatched.sum())):
                 self._collect()
                 raise Stopped
             if outcome == bidding.FULL:
@@ -155,7 +155,7 @@ class Auction:
         self._collect()
         self.control.phase(
             found=begun - int(self.state[bidding.ROWS]),
-            matched=self.total - int(self.waiting.sum()), step="auction", epsilon=epsilon,
+            matched=self.total - int(self.unmatched.sum()), step="auction", epsilon=epsilon,
             scans=int(self.state[bidding.READ]) - read,
         )  # fmt: skip
         self.phases += 1

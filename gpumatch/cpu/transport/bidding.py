@@ -11,7 +11,7 @@ columns only fall. A bid takes any number of units at once, and the masses do no
     entries        indptr, indices, costs (float64)
     price[j]       the dual of column j: that of its free units, or of its cheapest lot
     spare[j]       free units of column j
-    waiting[i]     units of row i that are to ship; a row waits in the queue while it has some
+    unmatched[i]   units of row i that are to ship; a row waits in the queue while it has some
     top[j]         the cheapest lot of column j, the root of a pairing heap; NONE if it has none
     lot_entry, lot_units, lot_price, lot_child, lot_next   the lots; lot_next[l] is the next
                    child of the same parent, or the next lot of the list of unused ones
@@ -126,7 +126,7 @@ def hold(entries, owner, sides, lots, queue, state, limit, terms, few, budget):
     FULL if there is no unused lot.
     """
     indptr, indices, costs = entries
-    price, spare, waiting, unshipped, top = sides
+    price, spare, unmatched, unshipped, top = sides
     lot_entry, lot_units, lot_price, _, _ = lots
     epsilon, jump, floor, far = terms
     mask = queue.size - 1
@@ -142,15 +142,15 @@ def hold(entries, owner, sides, lots, queue, state, limit, terms, few, budget):
             later = queue[(first + AHEAD // 2) & mask]
             prefetch_range(costs, indptr[later], indptr[later + 1] - 1)
             prefetch_range(indices, indptr[later], indptr[later + 1] - 1)
-        while waiting[row] > 0 and outcome == CALM and read < budget:
+        while unmatched[row] > 0 and outcome == CALM and read < budget:
             read += 1 + indptr[row + 1] - indptr[row]
             place, one, two = _two_least(entries, price, limit, far, row)
             if place == NONE:
                 if limit.size == 0:
                     outcome = LOW
                 else:
-                    unshipped[row] += waiting[row]
-                    waiting[row] = 0
+                    unshipped[row] += unmatched[row]
+                    unmatched[row] = 0
                 break
             if state[UNUSED] == NONE:
                 outcome = FULL
@@ -158,20 +158,20 @@ def hold(entries, owner, sides, lots, queue, state, limit, terms, few, budget):
             col = indices[place]
             pays = greater(two if two < far else one + jump, one + epsilon)
             offer = costs[place] - pays
-            units = min(spare[col], waiting[row])
+            units = min(spare[col], unmatched[row])
             spare[col] -= units
-            waiting[row] -= units
-            while top[col] != NONE and lot_price[top[col]] > offer and (waiting[row] > 0):
+            unmatched[row] -= units
+            while top[col] != NONE and lot_price[top[col]] > offer and (unmatched[row] > 0):
                 lot = top[col]
                 loser = owner[lot_entry[lot]]
                 taken = lot_units[lot]
                 if loser != row:
-                    taken = min(taken, waiting[row])
-                    waiting[row] -= taken
-                    if waiting[loser] == 0:
+                    taken = min(taken, unmatched[row])
+                    unmatched[row] -= taken
+                    if unmatched[loser] == 0:
                         queue[(first + state[ROWS]) & mask] = loser
                         state[ROWS] += 1
-                    waiting[loser] += taken
+                    unmatched[loser] += taken
                 units += taken
                 lot_units[lot] -= taken
                 if lot_units[lot] == 0:
@@ -186,7 +186,7 @@ def hold(entries, owner, sides, lots, queue, state, limit, terms, few, budget):
                 outcome = LOW
         if outcome != CALM:
             break
-        if waiting[row] > 0:
+        if unmatched[row] > 0:
             continue  # the budget is spent
         state[FIRST] = (first + 1) & mask
         state[ROWS] -= 1
@@ -222,7 +222,7 @@ def hold_on(entries, sides, lots, queue, state, limit, terms, flow):
     queue.
     """
     indptr, indices, costs = entries
-    price, spare, waiting, unshipped, top = sides
+    price, spare, unmatched, unshipped, top = sides
     epsilon, jump, _, far = terms
     state[FIRST] = state[ROWS] = 0
     for row in range(indptr.size - 1):
@@ -237,12 +237,12 @@ def hold_on(entries, sides, lots, queue, state, limit, terms, flow):
                 _add(lots, top, state, col, entry, flow[entry], costs[entry] - pays)
             else:
                 spare[col] += flow[entry]
-                waiting[row] += flow[entry]
+                unmatched[row] += flow[entry]
             flow[entry] = 0
         if unshipped[row] > 0 and limit[row] > one + epsilon:
-            waiting[row] += unshipped[row]
+            unmatched[row] += unshipped[row]
             unshipped[row] = 0
-        if waiting[row] > 0:
+        if unmatched[row] > 0:
             queue[state[ROWS]] = row
             state[ROWS] += 1
     for col in range(top.size):

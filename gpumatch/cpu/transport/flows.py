@@ -68,11 +68,11 @@ class Flows:
         place = np.int32 if nnz < 2**31 else np.int64
         self.flow = kept_full(nnz, 0, np.int64) if flow is None else flow
         self.unshipped = np.zeros(nrows, np.int64) if unshipped is None else unshipped
-        self.waiting = supply - self.unshipped
+        self.unmatched = supply - self.unshipped
         self.spare = demand.copy()
         if flow is not None:
             sent = np.concatenate([[0], np.cumsum(flow)])
-            self.waiting -= sent[indptr[1:]] - sent[indptr[:-1]]
+            self.unmatched -= sent[indptr[1:]] - sent[indptr[:-1]]
             used = np.flatnonzero(flow)
             np.subtract.at(self.spare, indices[used], flow[used])
         self._owner, self._link = kept_empty(nnz, np.int32), kept_empty(nnz, place)
@@ -99,14 +99,14 @@ class Flows:
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What kernels change."""
         return (
-            self._owner, self.flow, self._link, self._head, self.spare, self.waiting,
+            self._owner, self.flow, self._link, self._head, self.spare, self.unmatched,
             self.unshipped,
         )  # fmt: skip
 
     @property
     def shipped(self) -> int:
         """The units that are shipped, and those that stay."""
-        return self.total - int(self.waiting.sum())
+        return self.total - int(self.unmatched.sum())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -138,13 +138,13 @@ class Flows:
 
         Raises Stopped.
         """
-        free = np.flatnonzero(self.waiting).astype(np.int32)
-        self.spot[search.NEXT], outcome = 0, search.SPENT if free.size else search.SERVED
+        roots = np.flatnonzero(self.unmatched).astype(np.int32)
+        self.spot[search.NEXT], outcome = 0, search.SPENT if roots.size else search.SERVED
         while outcome == search.SPENT:
             outcome = search.augment(
                 self.entries,  # IN
                 self.arrays, self.price,  # OUT
-                free,  # IN
+                roots,  # IN
                 self.spot, self.mark, self._room,  # OUT
                 (self.limit, self.low, self.far), search.BUDGET,  # IN
             )  # fmt: skip

@@ -13,7 +13,7 @@ column, or ends the flow of a pair.
 
     entries      indptr, indices, costs: CSR, at most one entry a pair
     price[j]     the dual v of column j
-    waiting[i]   units that row i has yet to ship
+    unmatched[i] units that row i has yet to ship
     unshipped[i] units of row i that stay, at the price of its limit
     spare[j]     units that column j can still take
     flow[e]      units that the pair of entry e carries
@@ -135,24 +135,24 @@ def list_flows(entries, owner, flow, link, head):
 def ship_tight(entries, flows, price, limit, far, first, last):
     """Ship from rows first to last by tight pairs to columns that are not full."""
     indptr, indices, costs = entries
-    _, flow, link, head, spare, waiting, unshipped = flows
+    _, flow, link, head, spare, unmatched, unshipped = flows
     for row in range(first, last):
-        if waiting[row] == 0:
+        if unmatched[row] == 0:
             continue
         least = _least(entries, price, limit, far, row)
         for entry in range(indptr[row], indptr[row + 1]):
             col = indices[entry]
             if spare[col] > 0 and costs[entry] - price[col] <= least:
-                units = min(spare[col], waiting[row])
+                units = min(spare[col], unmatched[row])
                 flow[entry] += units
                 spare[col] -= units
-                waiting[row] -= units
+                unmatched[row] -= units
                 _join(link, head, col, entry)
-                if waiting[row] == 0:
+                if unmatched[row] == 0:
                     break
         if limit.size > 0 and limit[row] <= least:
-            unshipped[row] += waiting[row]
-            waiting[row] = 0
+            unshipped[row] += unmatched[row]
+            unmatched[row] = 0
 
 
 @kernel
@@ -162,7 +162,7 @@ def part_slack(entries, flows, price, limit, far, rounding, first, last):
     ``rounding`` is the share of costs and prices that may be an error of rounding.
     """
     indptr, indices, costs = entries
-    _, flow, _, _, spare, waiting, unshipped = flows
+    _, flow, _, _, spare, unmatched, unshipped = flows
     for row in range(first, last):
         least = _least(entries, price, limit, far, row)
         for entry in range(indptr[row], indptr[row + 1]):
@@ -171,10 +171,10 @@ def part_slack(entries, flows, price, limit, far, rounding, first, last):
                 there = costs[entry] - price[col]
                 if there - least > rounding * (abs(there) + abs(price[col])):
                     spare[col] += flow[entry]
-                    waiting[row] += flow[entry]
+                    unmatched[row] += flow[entry]
                     flow[entry] = 0
         if limit.size > 0 and limit[row] > least:
-            waiting[row] += unshipped[row]
+            unmatched[row] += unshipped[row]
             unshipped[row] = 0
 
 
@@ -289,9 +289,9 @@ def _grow(entries, flows, price, root, spot, mark, room, terms, budget):
 def _ship(entries, flows, room, root, sink, leaver):
     """Ship the bottleneck of the path from the root to a column, or to a row whose units stay."""
     indices = entries[1]
-    owner, flow, link, head, spare, waiting, unshipped = flows
+    owner, flow, link, head, spare, unmatched, unshipped = flows
     pred, via = room[1], room[2]
-    units = waiting[root]
+    units = unmatched[root]
     if sink >= 0:
         units = min(units, spare[sink])
     row = owner[pred[sink]] if sink >= 0 else leaver
@@ -313,20 +313,20 @@ def _ship(entries, flows, room, root, sink, leaver):
         flow[entry] += units
         _join(link, head, col, entry)
         row = owner[entry]
-    waiting[root] -= units
+    unmatched[root] -= units
 
 
 @kernel
-def augment(entries, flows, price, free, spot, mark, room, terms, budget):
-    """Ship all units of the rows of ``free`` by shortest paths, as far as the budget goes.
+def augment(entries, flows, price, roots, spot, mark, room, terms, budget):
+    """Ship all units of the rows of ``roots`` by shortest paths, as far as the budget goes.
 
     Returns how it ended: SERVED; SPENT; or STUCK if a row has no path. Then its tree stays.
     """
     dist, via, line, tree, reached = room[0], room[2], room[4], room[8], room[9]
-    waiting, far = flows[5], terms[2]
-    while spot[NEXT] < free.size:
-        root = free[spot[NEXT]]
-        if spot[HEAD] < 0 and waiting[root] == 0:
+    unmatched, far = flows[5], terms[2]
+    while spot[NEXT] < roots.size:
+        root = roots[spot[NEXT]]
+        if spot[HEAD] < 0 and unmatched[root] == 0:
             spot[NEXT] += 1
             continue
         if budget <= 0:
