@@ -19,6 +19,7 @@ the last rows do, the engine goes on with its auction, from the pairs and prices
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -45,39 +46,54 @@ from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["SmallProduct", "solve"]
 
-BIDS = 4
-"""Bids without an epsilon for each unmatched row in a round of them.
-
-With 1, 4 and 12, the matrix kkt-5000 takes 1.1, 0.9 and 0.7 ms, teko_szdMat 8.9, 7.5 and 9.6, and
-the columns of bayer10 4.5, 3.8 and 4.2.
-"""
-SERVED = 4 / 5
-"""The share of its rows that a round of bids may leave unmatched if another follows."""
-READS, MORE = 4, 2**16
-"""Paths may be expected to read so many times all entries, and so many entries more."""
-FEW = 16
-"""Unmatched rows whose paths may read anything: an auction would take as long."""
-STEP, LEAST = 4, 2**12
-"""Paths are judged whenever they have read a STEP-th of all entries, and LEAST at least."""
-CHOICE = 2
-"""Tight columns of an unmatched row, on average, from which on weights are taken to be tied.
-
-An auction is of little use then. With more than `TIED` entries, such a matrix is the engine's,
-which first searches all tight pairs at once. With fewer, paths may read all entries so many times.
-"""
-TIED, PATIENCE = 2**14, 64
-"""Of 3,000 rows with 5 entries each, of two weights, the paths take 3.1 ms, and the engine 10.0."""
-
-ALIKE = 1.1
-"""Rows and columns are alike if the sums of the squares of their lengths differ by less than this.
-
-Those of bayer10 differ by a factor of 1.35.
-"""
-
 NO_LIMIT = 0.0, False
 """The limit, and False: no row may go without a column."""
 NO_MARKS = np.empty(0, bool)
 """Marks of rows whose last bid went an epsilon too far: without an epsilon nobody keeps them."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the steps decide by; no result depends on it."""
+
+    bids: int = 4
+    """Bids without an epsilon for each unmatched row in a round of them.
+
+    With 1, 4 and 12, the matrix kkt-5000 takes 1.1, 0.9 and 0.7 ms, teko_szdMat 8.9, 7.5 and 9.6,
+    and the columns of bayer10 4.5, 3.8 and 4.2.
+    """
+    served: float = 4 / 5
+    """The share of its rows that a round of bids may leave unmatched if another follows."""
+    reads: int = 4
+    """How many times paths may be expected to read all entries, and `more` besides."""
+    more: int = 2**16
+    """Entries that paths may read in any case."""
+    few: int = 16
+    """Unmatched rows whose paths may read anything: an auction would take as long."""
+    step: int = 4
+    """Paths are judged whenever they have read all entries divided by this; at least `least`."""
+    least: int = 2**12
+    """Entries that paths read before they are judged."""
+    choice: float = 2
+    """Tight columns of an unmatched row, on average, from which on weights are taken to be tied.
+
+    An auction is of little use then. With more than `tied` entries, such a matrix is the engine's,
+    which first searches all tight pairs at once. With fewer, paths may read all entries `patience`
+    times. Of 3,000 rows with 5 entries each, of two weights, the paths take 3.1 ms, and the engine
+    10.0.
+    """
+    tied: int = 2**14
+    """Entries up to which paths serve tied weights."""
+    patience: int = 64
+    """How many times paths may read all entries then."""
+    alike: float = 1.1
+    """Rows and columns are alike if the sums of the squares of their lengths differ by less.
+
+    Those of bayer10 differ by a factor of 1.35.
+    """
+
+
+DEFAULT = Tuning()
 
 
 class SmallProduct(NamedTuple):
@@ -133,14 +149,14 @@ def _are_alike(indptr: np.ndarray, indices: np.ndarray) -> bool:
     """True if searches of the columns may be expected to read as much as those of the rows."""
     lengths = np.diff(indptr).astype(np.int64), np.bincount(indices)
     squares = [int((side**2).sum()) for side in lengths]
-    return max(squares) < ALIKE * min(squares)
+    return max(squares) < DEFAULT.alike * min(squares)
 
 
 class _Trial:
     """The steps for the rows of one matrix; arrays are those of `bidding` and `sparse.search`."""
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-        self.entries = indptr, indices, weights
+        self.tuning, self.entries = DEFAULT, (indptr, indices, weights)
         self.nrows, self.nnz = indptr.size - 1, indices.size
         self.row_to_col, self.col_to_row = np.empty((2, self.nrows), np.int32)
         self.row_dual, self.price = np.empty((2, self.nrows))
@@ -154,8 +170,8 @@ class _Trial:
             *self.entries,  # IN
             self.row_to_col, self.col_to_row, self.row_dual, self.price, self.queue,  # OUT
         )  # fmt: skip
-        self.is_tied = tight >= CHOICE * self.waiting > 0
-        return self.waiting >= 0 and not (self.is_tied and self.nnz > TIED)
+        self.is_tied = tight >= self.tuning.choice * self.waiting > 0
+        return self.waiting >= 0 and not (self.is_tied and self.nnz > self.tuning.tied)
 
     def run(self, control: Control) -> SmallProduct:
         """Take the steps: bids, paths and scales."""
@@ -180,7 +196,7 @@ class _Trial:
         state[WAITING] = waiting
         unpriced, ring = self.price[:0], (self.queue, state)
         side = unpriced, self.price, self.row_to_col, self.col_to_row, NO_MARKS
-        each = BIDS * (1 + self.nnz // self.nrows)
+        each = self.tuning.bids * (1 + self.nnz // self.nrows)
         is_worth_it = True
         while waiting and is_worth_it:
             bidding.hold(
@@ -189,7 +205,7 @@ class _Trial:
                 0.0, spread, np.inf, *NO_LIMIT, np.inf, -np.inf, 0, each * waiting,  # IN
             )  # fmt: skip
             left = int(state[WAITING])
-            waiting, is_worth_it = left, left <= SERVED * waiting
+            waiting, is_worth_it = left, left <= self.tuning.served * waiting
         return waiting, int(state[SCANS])
 
     def serve(self) -> tuple[int, int, int]:
@@ -199,8 +215,9 @@ class _Trial:
         spot[HEAD] = -1
         pairs, room = (self.price, self.row_to_col, self.col_to_row), tuple(self.room())
         terms = *NO_LIMIT, -np.inf, np.inf
-        reads = PATIENCE if self.is_tied else READS
-        step, most = max(self.nnz // STEP, LEAST), reads * self.nnz + MORE
+        tuning = self.tuning
+        reads = tuning.patience if self.is_tied else tuning.reads
+        step, most = max(self.nnz // tuning.step, tuning.least), reads * self.nnz + tuning.more
         outcome, served, scans, is_cheap = SPENT, 0, 0, True
         while outcome == SPENT and is_cheap:
             outcome = sparse_search.augment(
@@ -209,9 +226,8 @@ class _Trial:
                 terms, step,  # IN
             )  # fmt: skip
             served, scans = int(spot[NEXT]), int(spot[SCANS])
-            is_cheap = unmatched.size - served <= FEW or scans * unmatched.size <= most * (
-                served + 1
-            )
+            is_few = unmatched.size - served <= tuning.few
+            is_cheap = is_few or scans * unmatched.size <= most * (served + 1)
         return outcome, served, scans
 
     def room(self) -> sparse_search.Room:

@@ -17,6 +17,7 @@ from gpumatch.cpu.assignment.sparse.small_product import solve
 from gpumatch.linalg import entries, maximum_product_matching
 from gpumatch.running.control import Control
 from graphs import matrices
+from tests.cpu.assignment.tuned import tune
 
 WEIGHTS = st.floats(-700, 700) | st.integers(-2, 2).map(float)
 SQUARES = st.integers(1, 7).map(lambda n: (n, n))
@@ -97,7 +98,7 @@ def test_the_total_is_the_least(table):
 @pytest.mark.parametrize("bids", [1, 4, 50])
 @pytest.mark.parametrize("make", ["circuit", "kkt", "power_flow", "recycle"])
 def test_made_matrices(make, bids, monkeypatch):
-    monkeypatch.setattr(small_product, "BIDS", bids)
+    tune(monkeypatch, small_product, bids=bids)
     A = matrices.make(make, 400, seed=3)
     arrays = A.indptr, A.indices, -np.log(abs(A.data))
     found, _ = solved(arrays)
@@ -111,7 +112,7 @@ def test_work_is_counted_by_steps():
     found, trace = solved(csr_of(weights, np.ones((3, 3), bool)))
     assert found.total == 2.0
     bids, paths = trace
-    scans = small_product.BIDS * (1 + 3)
+    scans = small_product.DEFAULT.bids * (1 + 3)
     assert bids == {"levels": 0, "found": 0, "matched": 2, "step": "bids", "scans": scans}
     assert paths == {"levels": 0, "found": 1, "matched": 3, "step": "trial", "scans": 4}
 
@@ -128,8 +129,7 @@ def test_both_scales_have_their_middles_in_one_place():
 
 def limit_paths(monkeypatch, reads, few=0):
     """Paths may be expected to read so many entries, unless so few rows are left."""
-    for name, value in (("READS", 0), ("MORE", reads), ("FEW", few), ("LEAST", 1), ("STEP", 10**6)):
-        monkeypatch.setattr(small_product, name, value)
+    tune(monkeypatch, small_product, reads=0, more=reads, few=few, least=1, step=10**6)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,7 @@ def limit_paths(monkeypatch, reads, few=0):
 def test_dear_paths_are_given_up(reads, alike, tries, monkeypatch):
     """If the first ones are dear already, those of the columns are tried, if these differ."""
     arrays = scattered(60, 5, seed=4)
-    monkeypatch.setattr(small_product, "ALIKE", alike)
-    monkeypatch.setattr(small_product, "BIDS", 1)
+    tune(monkeypatch, small_product, alike=alike, bids=1)
     limit_paths(monkeypatch, reads)
     found, trace = solved(arrays)
     assert [phase["step"] for phase in trace] == ["bids", "trial"] * tries
@@ -176,7 +175,7 @@ def test_columns_may_serve_where_rows_are_dear(monkeypatch):
     is_entry = (rng.random((40, 40)) < 0.1) | np.eye(40, dtype=bool)
     is_entry[:, :2] |= rng.random((40, 2)) < 0.5
     arrays = csr_of(rng.normal(0, 6, (40, 40)), is_entry)
-    monkeypatch.setattr(small_product, "BIDS", 1)
+    tune(monkeypatch, small_product, bids=1)
     limit_paths(monkeypatch, 10**9)
     unlimited = solved(arrays)[1]
     limit_paths(monkeypatch, 160)
@@ -194,8 +193,7 @@ def test_the_engine_goes_on(reads, threads, monkeypatch):
     n = 200
     indptr, indices, weights = scattered(n, 5, seed=4)
     A = csr_array((np.exp(-weights), indices, indptr), shape=(n, n))
-    monkeypatch.setattr(small_product, "BIDS", 1)
-    monkeypatch.setattr(small_product, "ALIKE", 1.0)
+    tune(monkeypatch, small_product, bids=1, alike=1.0)
     limit_paths(monkeypatch, reads)
     s = maximum_product_matching(A, threads=threads)
     steps = [phase["step"] for phase in s.stats["trace"]]
@@ -221,7 +219,7 @@ def test_many_ties_are_left_to_the_engine(tied, monkeypatch):
     """It searches all tight pairs at once. Bids and single searches would read far more."""
     arrays = ties(3000)
     nnz = arrays[1].size
-    monkeypatch.setattr(small_product, "TIED", nnz - tied)
+    tune(monkeypatch, small_product, tied=nnz - tied)
     found, trace = solved(arrays)
     assert (found is None) == tied
     if not tied:
@@ -244,8 +242,7 @@ def test_many_ties_are_left_to_the_engine(tied, monkeypatch):
 def test_paths_may_read_more_among_ties(choice, patience, is_full, monkeypatch):
     """An auction would hardly serve the rows of tied weights sooner."""
     limit_paths(monkeypatch, 0)
-    monkeypatch.setattr(small_product, "CHOICE", choice)
-    monkeypatch.setattr(small_product, "PATIENCE", patience)
+    tune(monkeypatch, small_product, choice=choice, patience=patience)
     found, _ = solved(ties(200))
     assert found.is_full == is_full
 
@@ -253,9 +250,9 @@ def test_paths_may_read_more_among_ties(choice, patience, is_full, monkeypatch):
 def test_prices_of_0_are_no_start(monkeypatch):
     """The engine would take them for none, and the pairs for a matching at no prices."""
     indptr, indices, weights = ties(200)
-    monkeypatch.setattr(small_product, "BIDS", 0)
+    tune(monkeypatch, small_product, bids=0)
     limit_paths(monkeypatch, 0)
-    monkeypatch.setattr(small_product, "CHOICE", math.inf)
+    tune(monkeypatch, small_product, choice=math.inf)
     A = csr_array((np.exp(3.0 - weights), indices, indptr), shape=(200, 200))
     s = maximum_product_matching(A)
     assert s.size == 200
