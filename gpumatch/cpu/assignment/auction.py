@@ -347,7 +347,7 @@ def write_duals(
     if not is_whole:
         write_fair_duals(costs.entries(), col_dual, row_dual, limit)
         return
-    find_minima(
+    find_row_duals(
         costs.entries(), col_dual,  # IN
         np.empty(LANES, np.int64),  # OUT
         np.iinfo(np.int64).max,  # IN
@@ -460,7 +460,7 @@ def hold_rounds(
 
 
 @kernel
-def find_minima(entries, price, least, far, minima):
-    """Write the least reduced cost of each row."""
-    for row in range(minima.size):
-        minima[row] = _least_two(entries, row, price, least, far)[0]
+def find_row_duals(entries, price, least, far, row_dual):
+    """Write the dual of each row, which is its least reduced cost."""
+    for row in range(row_dual.size):
+        row_dual[row] = _least_two(entries, row, price, least, far)[0]
