@@ -52,6 +52,8 @@ from gpumatch.contracts import Control, Points
 __all__ = [
     "BoundedSolution",
     "BoundedTask",
+    "SmallFlows",
+    "SmallTransports",
     "TransportSolution",
     "TransportSolver",
     "TransportTask",
@@ -244,3 +246,69 @@ class BoundedSolution:
     is_optimal: bool
     violator: tuple[np.ndarray, np.ndarray, bool] | None = None
     stats: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmallTransports:
+    """Many small dense transport problems, or one, that one compiled call solves after the other.
+
+    Attributes
+    ----------
+    read, places, total, takes
+        The costs, as of a `gpumatch.batch_contracts.BatchTask`.
+    supply, demand : int64 arrays of shape (B, N) and (B, M)
+        Units, >= 0; what a problem does not have is not read. Each sum is at most 2**62.
+    goal : (sign, limit, takes_equal, largest)
+        What to find as numbers, as in a `gpumatch.batch_contracts.Wish`, and the largest magnitude
+        of costs.
+    control : Control
+    threads : int
+    """
+
+    read: Callable[[int, int, Any], Any]
+    places: np.ndarray
+    total: int
+    takes: np.ndarray
+    supply: np.ndarray
+    demand: np.ndarray
+    goal: tuple[float, float, bool, float]
+    control: Control
+    threads: int
+
+
+@dataclasses.dataclass
+class SmallFlows:
+    """Their solutions. A problem that the kernels leave is not solved, and has no pairs.
+
+    Attributes
+    ----------
+    is_solved : bool array of length B
+        True if the problem's flow is proven optimal.
+    begins : int64 array of length B + 1
+        The pairs of problem k begin at begins[k], and end at begins[k + 1].
+    rows, cols, units : int64 arrays
+        The pairs with flow, by problem, row and column, and their units.
+    paid : float64 array
+        What a unit costs, for each pair.
+    row_dual, col_dual : float64 arrays of shape (B, N) and (B, M)
+        The duals, less the limit for the side with the smaller mass.
+    cost : float64 array of shape (2, B)
+        The cost in units of mass, as the sum of two floats; the sum is exact for integers.
+    gap : float64 array of length B
+        The gap in units of mass, rounded up.
+    paths, scans : int64 arrays of length B
+        Augmenting paths, and entries that were read for them.
+    """
+
+    is_solved: np.ndarray
+    begins: np.ndarray
+    rows: np.ndarray
+    cols: np.ndarray
+    units: np.ndarray
+    paid: np.ndarray
+    row_dual: np.ndarray
+    col_dual: np.ndarray
+    cost: np.ndarray
+    gap: np.ndarray
+    paths: np.ndarray
+    scans: np.ndarray

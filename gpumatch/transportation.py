@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from gpumatch.dispatch.arguments import checked_flag
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.interop.tensors import is_tensor
-from gpumatch.problems import capacities, transport_batches
+from gpumatch.problems import capacities, small_transports, transport_batches
 from gpumatch.problems import transport as problem
 from gpumatch.problems.request import Cardinality, Request
 from gpumatch.results.tensors import are_tensors, solve_tensors
@@ -170,6 +172,10 @@ def _solve(C: Any, supply: Any, demand: Any, capacity: Any, request: Request) ->
     problems = request.batch_of(C)
     if problems is not None:
         return transport_batches.solve(problems, supply, demand, capacity, request)
+    if capacity is None and type(C) is np.ndarray and C.ndim == 2 and request.is_plain:
+        found = small_transports.solve_one(C, supply, demand, request)
+        if found is not None:
+            return found
     if capacity is not None:
         return capacities.solve(C, supply, demand, capacity, request)
     return problem.solve(C, supply, demand, request)

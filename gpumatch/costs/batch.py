@@ -209,6 +209,11 @@ class CostBatch(Sequence[Any]):
         return cupy
 
     @property
+    def kinds(self) -> set[str]:
+        """The kinds of the costs' dtypes."""
+        return {dtype.kind for dtype in self._dtypes}
+
+    @property
     def is_integer(self) -> bool:
         """Whether all costs are integers."""
         return all(dtype.kind in "biu" for dtype in self._dtypes)

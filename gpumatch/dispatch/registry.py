@@ -371,6 +371,12 @@ JOIN, JOIN_LISTED = (
 FINISH = _CPU + "assignment.search.finish:run"
 """The function that closes the gap of an exact algorithm's result, on the host."""
 
+SMALL_TRANSPORTS = _CPU + "transport.small_batch:solve"
+"""The function that solves small dense transport problems on the host in compiled calls."""
+
+ONE_SMALL_TRANSPORT = _CPU + "transport.small_batch:solve_one"
+"""The function that solves one of these."""
+
 BOUNDED_FLOWS = {"cpu": _CPU + "transport.bounded:solve"}
 """The functions that solve transport with capacities of pairs, by backend."""
 

@@ -2,8 +2,8 @@
 
 `gpumatch.problems.transport` states the theorem. Integers prove it as they are. Duals of floats are
 made fair first: those of the rows become the largest that no pair undercuts. If that proves too
-little, duals found again along the flow, or duals where rows with units left have the limit, may
-prove more.
+little, lower duals of columns that take nothing, duals found again along the flow, or duals where
+rows with units left have the limit, may prove more.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ from gpumatch.problems.masses import Bounds, Masses
 from gpumatch.problems.request import Goal
 
 __all__ = ["Minimised", "Outcome"]
+
+LOWER = 2.0**-30
+"""The share of the largest cost by which columns that take nothing may be priced lower. They are
+then no row's cheapest column by rounding alone."""
 
 
 @dataclasses.dataclass
@@ -130,6 +134,13 @@ class Outcome:
         is_left = sums[0] < turned.rows.upper
         prices = _fair(turned, row_dual, col_dual, bounds, cover)
         proof = proof_by(*prices)
+        is_idle = turned.cols.upper == 0
+        if not proof.proven and found.has_ended and any_true(is_idle):
+            col_dual = xp.where(is_idle, col_dual - LOWER * problem.largest, col_dual)
+            others = _fair(turned, row_dual, col_dual, bounds, cover)
+            other = proof_by(*others)
+            if other.gap < proof.gap:
+                prices, proof = others, other
         if not proof.proven and found.has_ended and turned.has_lower:
             row_dual, col_dual = _retraced(found, costs, bounds, sums, limit or 0)
             others = _fair(turned, row_dual, col_dual, bounds, cover)

@@ -13,7 +13,9 @@ both are equal.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Real
 from typing import Any, NamedTuple
@@ -30,10 +32,12 @@ from gpumatch.numeric.arrays import (
 )
 from gpumatch.numeric.exact_sums import summands
 
-__all__ = ["MOST", "Bounds", "Masses", "masses_of"]
+__all__ = ["MOST", "Bounds", "ManyMasses", "Masses", "masses_of", "masses_of_many"]
 
 MOST = 2**62
 """The most units of a side."""
+NEAR_HALF = 2.0**-20
+"""How near a half a sum of floats may be so that its rounding decides nothing."""
 WHOLE = 2.0**53
 """float64 holds all integers up to this."""
 
@@ -141,8 +145,8 @@ def _numbers(mass: Any, name: str, length: int, vertex: str, xp: Any) -> Any:
             f"{name} must be a number, or {length} numbers, one for each {vertex}; "
             f"got the shape {values.shape}"
         )
-    stray = first_true(~((values >= 0) & (values < math.inf)))
-    if stray is not None:
+    if not (values.min(initial=0) >= 0 and values.max(initial=0) < math.inf):
+        stray = first_true(~((values >= 0) & (values < math.inf)))
         raise ValueError(
             f"{name}[{stray}] is {values[stray]}: masses must be finite and at least 0"
         )
@@ -186,10 +190,140 @@ def _rounded(upper: Any, lower: Any | None, unit: float) -> Bounds:
     down = xp.floor(scaled)
     lost = scaled - down
     units = down.astype(np.int64)
-    more = math.floor(sum(map(Fraction, summands(lost)), Fraction(1, 2)))
+    more = _nearest(summands(lost))
     if more:
         units[xp.argsort(-lost, kind="stable")[:more]] += 1
     if lower is None:
         return Bounds(xp.zeros_like(units), units)
     least = xp.floor(lower / unit).astype(np.int64)
     return Bounds(xp.where(lower == upper, units, xp.minimum(least, units)), units)
+
+
+@dataclasses.dataclass(frozen=True)
+class ManyMasses(Sequence[Masses]):
+    """The masses of the problems of a batch on the host, all without lower bounds.
+
+    Attributes
+    ----------
+    supply, demand : int64 arrays of shape (B, N) and (B, M)
+        Units. What a problem does not have is 0.
+    units : list of B numbers
+        What a unit of each problem is.
+    dtype
+        That of the caller's masses.
+    sizes : int64 array of shape (B, 2)
+    """
+
+    supply: np.ndarray
+    demand: np.ndarray
+    units: list[float]
+    dtype: Any
+    sizes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, k: Any) -> Any:
+        rows, cols = (
+            Bounds(np.zeros(length, np.int64), side[k, :length])
+            for side, length in zip((self.supply, self.demand), self.sizes[k].tolist())
+        )
+        return Masses(rows, cols, self.units[k], self.dtype)
+
+    def in_masses(self, units: np.ndarray) -> np.ndarray:
+        """Units, one row a problem, in the caller's masses."""
+        if self.dtype.kind != "f":
+            return units
+        return (units * np.array(self.units)[:, None]).astype(self.dtype)
+
+
+def masses_of_many(
+    supply: Any, demand: Any, sizes: np.ndarray, shape: tuple[int, int]
+) -> ManyMasses | None:
+    """The masses of a batch, by operations on whole arrays; None if `masses_of` must look at each.
+
+    That is so if some are bounds or wrong, or if there are too many units.
+    """
+    sides: list[np.ndarray] = []
+    for given, lengths, width in zip((supply, demand), sizes.T, shape):
+        values = _of_all(given, lengths, width)
+        if values is None or not ((values >= 0) & (values < math.inf)).all():
+            return None
+        sides.append(values)
+    kinds = [side.dtype for side in sides if side.dtype.kind == "f"]
+    if kinds:
+        floats = [side.astype(np.float64) for side in sides]
+        units = _units_of_all(floats)
+        if math.inf in units:
+            return None
+        whole = [_rounded_all(side / np.array(units)[:, None]) for side in floats]
+        return ManyMasses(whole[0], whole[1], units, np.result_type(*kinds), sizes)
+    if any(max(map(sum, side.tolist()), default=0) > MOST for side in sides):
+        return None
+    whole = [side.astype(np.int64) for side in sides]
+    return ManyMasses(whole[0], whole[1], [1] * len(sizes), np.dtype(np.int64), sizes)
+
+
+def _of_all(given: Any, lengths: np.ndarray, width: int) -> np.ndarray | None:
+    """One side's masses of all problems: a row for each, 0 beyond its length; None if not plain."""
+    count, has = len(lengths), np.arange(width) < lengths[:, None]
+    if isinstance(given, list) and given and has_length(given[0]):
+        parts = [np.asarray(part) for part in given if not isinstance(part, tuple)]
+        if [part.shape for part in parts] != [(length,) for length in lengths.tolist()]:
+            return None
+        if {part.dtype.kind for part in parts} not in ({"i"}, {"f"}):
+            return None
+        values = np.zeros((count, width), np.result_type(*parts))
+        values[has] = np.concatenate(parts)
+        return values
+    is_plain = isinstance(given, (int, float, np.ndarray)) and not isinstance(given, bool)
+    if not is_plain:
+        return None
+    values = np.asarray(given)
+    if values.dtype.kind not in "if" or values.ndim > 2:
+        return None
+    if values.ndim == 1 and not has.all():
+        return None  # one array cannot fit problems of several lengths
+    if values.shape not in ((), (width,), (count, 1), (count, width)):
+        return None
+    return np.where(has, values, values.dtype.type(0))
+
+
+def _units_of_all(sides: list[np.ndarray]) -> list[float]:
+    """The unit of each problem, as `_unit_of` has it; infinity if a total is none."""
+    whole = np.logical_and(*((side == np.rint(side)).all(axis=1) for side in sides)).tolist()
+    units = []
+    for is_whole, *rows in zip(whole, *(side.tolist() for side in sides)):
+        try:
+            most = max(map(math.fsum, rows))
+        except OverflowError:
+            most = math.inf
+        if is_whole and most <= WHOLE:
+            units.append(1.0)
+        else:
+            finest = math.ldexp(1.0, math.frexp(most)[1] - 62) if most < math.inf else most
+            units.append(max(finest, math.ldexp(1.0, -1074)))
+    return units
+
+
+def _rounded_all(scaled: np.ndarray) -> np.ndarray:
+    """Masses of floats in units, as `_rounded` has them."""
+    down = np.floor(scaled)
+    lost = scaled - down
+    units = down.astype(np.int64)
+    rows = lost.any(axis=1).nonzero()[0]
+    more = np.array([_nearest(row) for row in lost[rows].tolist()], np.int64)
+    order = np.argsort(-lost[rows], axis=1, kind="stable")
+    rounded = np.arange(scaled.shape[1]) < more[:, None]
+    gains = np.zeros((rows.size, scaled.shape[1]), np.int64)
+    np.put_along_axis(gains, order, rounded.astype(np.int64), axis=1)
+    units[rows] += gains
+    return units
+
+
+def _nearest(parts: list[float]) -> int:
+    """The sum of floats, rounded to the nearest integer; halves are rounded up."""
+    total = math.fsum(parts)
+    if abs(total % 1 - 0.5) > NEAR_HALF:
+        return math.floor(total + 0.5)
+    return math.floor(sum(map(Fraction, parts), Fraction(1, 2)))

@@ -12,12 +12,13 @@ from gpumatch.costs import CostBatch, as_costs
 from gpumatch.costs.capacities import PairCapacities
 from gpumatch.dispatch.backends import check_algorithm, check_backend
 from gpumatch.numeric.arrays import has_length
-from gpumatch.problems import capacities, transport
+from gpumatch.problems import capacities, small_transports, transport
 from gpumatch.problems.flows import InfeasibleMassesError
 from gpumatch.problems.masses import Bounds, Masses, masses_of
 from gpumatch.problems.request import Request
+from gpumatch.problems.small_transports import SmallResults
 from gpumatch.results.transport import BatchTransport, Transport
-from gpumatch.running.control import Control, Progress, attach_result
+from gpumatch.running.control import Control, InterruptsStop, Progress, attach_result
 
 __all__ = ["solve"]
 
@@ -56,7 +57,7 @@ class _Masses:
 
     def __init__(self, problems: CostBatch, supply: Any, demand: Any) -> None:
         self._problems = problems
-        self._given = supply, demand
+        self.given = supply, demand
         for side, (name, mass) in enumerate((("supply", supply), ("demand", demand))):
             if isinstance(mass, tuple):
                 for part, one in enumerate(mass):
@@ -78,7 +79,7 @@ class _Masses:
             )
 
     def __getitem__(self, k: int) -> tuple[Any, Any]:
-        supply, demand = (self._of(mass, side, k) for side, mass in enumerate(self._given))
+        supply, demand = (self._of(mass, side, k) for side, mass in enumerate(self.given))
         return supply, demand
 
     def _of(self, mass: Any, side: int, k: int) -> Any:
@@ -112,6 +113,8 @@ class _Batch:
             raise ValueError(
                 f"pair_capacity of a batch must have the shape {wanted}; got {tuple(shape)}"
             )
+        self._small: SmallResults | None = None
+        self.is_solved = np.zeros(len(problems), bool)  # by the kernels for small problems
         self.found: dict[int, Transport] = {}
         self.errors: dict[int, Exception] = {}
         self.is_stopped = False
@@ -127,7 +130,11 @@ class _Batch:
         control, count = self.request.control, len(self.problems)
         if control.tick(0):
             return
-        numbers = iter(range(count))
+        self._solve_small()
+        left = (~self.is_solved).nonzero()[0].tolist()
+        if control.stopped or not left:
+            return
+        numbers = iter(left)
         # Kernels of a device fill it by themselves, and threads of the host would only take turns.
         is_on_device = self.request.backend == "cuda" or self.problems.xp is not np
         if self.request.threads == 1 or count < 2 or is_on_device:
@@ -136,6 +143,19 @@ class _Batch:
             self._solve_in_threads(numbers, min(self.request.threads, count))
         if self.errors and self.request.on_error == "raise":
             raise self.errors[min(self.errors)] from None
+
+    def _solve_small(self) -> None:
+        """Solve the small dense problems by compiled calls for many of them each."""
+        request = self.request
+        is_plain = request.algorithm in ("auto", "engine") and request.backend in ("auto", "cpu")
+        if not is_plain or self.capacity is not None:
+            return
+        with InterruptsStop(request.control) as stop:
+            small = small_transports.solve(self.problems, *self.masses.given, request)
+        if small is not None:
+            self._small, self.is_solved = small, small.is_solved
+            self._units[self.is_solved] = small.units_of(self.is_solved)
+        stop.bring(None)
 
     def _solve_in_threads(self, numbers: Iterator[int], threads: int) -> None:
         """Solve problems by threads, while this one reports what they do."""
@@ -202,8 +222,15 @@ class _Batch:
         stats = {"algorithm": "engine", "backend": "cpu"}
         for one in list(self.found.values())[:1]:
             stats = {name: one.stats[name] for name in stats}
+        small, arrays = self._small, None
+        results: SmallResults | list[Transport]
+        if small is not None and self.is_solved.all():
+            results, arrays = small, small.arrays()
+        else:
+            results = [self._result_of(k) for k in range(len(self.problems))]
         return BatchTransport(
-            [self.found.get(k) or self._nothing(k) for k in range(len(self.problems))],
+            results,
+            arrays=arrays,
             shape=self.problems.shape,
             sizes=self.problems.sizes,
             errors=self.errors,
@@ -212,6 +239,11 @@ class _Batch:
             cost_limit=request.cost_limit,
             stats={**stats, **request.control.statistics()},
         )
+
+    def _result_of(self, k: int) -> Transport:
+        if self._small is not None and self.is_solved[k]:
+            return self._small[k]
+        return self.found.get(k) or self._nothing(k)
 
     def _nothing(self, k: int) -> Transport:
         """An empty flow of a problem, which proves nothing."""

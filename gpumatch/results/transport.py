@@ -273,8 +273,9 @@ class BatchTransport(Transport):
 
     def __init__(
         self,
-        results: list[Transport],
+        results: Any,
         *,
+        arrays: dict[str, Any] | None = None,
         shape: tuple[int, int],
         sizes: Any,
         errors: dict[int, Exception],
@@ -287,10 +288,21 @@ class BatchTransport(Transport):
         self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
         self.stats = stats
         self.shape = shape
-        self.row_dual, self.col_dual = self._side("row_dual", 0), self._side("col_dual", 1)
-        self.row_flow, self.col_flow = self._side("row_flow", 0), self._side("col_flow", 1)
+        given = arrays or self._arrays()
+        for name in ("row_dual", "col_dual", "row_flow", "col_flow"):
+            setattr(self, name, given[name])
         for name in ("size", "total", "objective", "gap", "proven"):
-            setattr(self, name, self._numbers(name))
+            setattr(self, name, self._numbers(name, given[name]))
+
+    def _arrays(self) -> dict[str, Any]:
+        """What the results have, each kind together: arrays of sides, and lists of numbers."""
+        sides = {
+            name: self._side(name, side)
+            for side, names in enumerate((("row_dual", "row_flow"), ("col_dual", "col_flow")))
+            for name in names
+        }
+        numbers = ("size", "total", "objective", "gap", "proven")
+        return sides | {name: [getattr(one, name) for one in self._results] for name in numbers}
 
     def _side(self, name: str, side: int) -> Any:
         """The arrays of all problems, each in a row of its own."""
@@ -305,8 +317,7 @@ class BatchTransport(Transport):
     def _xp(self) -> Any:
         return array_module(self._results[0].row_dual) if self._results else np
 
-    def _numbers(self, name: str) -> Any:
-        numbers = [getattr(one, name) for one in self._results]
+    def _numbers(self, name: str, numbers: list[Any]) -> Any:
         dtypes = {"proven": bool, "gap": np.float64, "size": np.int64}
         is_whole = all(type(number) is int and abs(number) < 2**63 for number in numbers)
         return self._xp.asarray(

@@ -1,12 +1,14 @@
 """Sums and differences of floats with their rounding errors, and rounded down, inside kernels.
 
     two_sum(one, other)              the rounded sum, and its exact rounding error (Knuth)
+    two_product(one, other)          the rounded product, and its exact rounding error (Dekker)
     lost(one, other, difference)     the exact rounding error of a rounded difference
     down(number, error)              the float below if the error is below 0, else the number
     difference_below(one, other)     the difference, rounded down
 
-No number may be infinite, and no sum may overflow. The flags of a `vector_kernel` leave the order
-of operations as it is, so the errors are exact there, too.
+No number may be infinite, and no sum may overflow. A product may neither overflow nor be so small
+that its error is no float, and its numbers must be below 2**990. The flags of a `vector_kernel`
+leave the order of operations as it is, so the errors are exact there, too.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import numpy as np
 
 from gpumatch.cpu.numba_tools.compiled import inlined
 
-__all__ = ["difference_below", "down", "lost", "two_sum"]
+__all__ = ["difference_below", "down", "lost", "two_product", "two_sum"]
+
+SPLITTER = 2.0**27 + 1
+"""It splits a float into two of 26 bits (Veltkamp)."""
 
 
 @inlined
@@ -24,6 +29,16 @@ def two_sum(one, other):
     total = one + other
     part = total - one
     return total, (one - (total - part)) + (other - part)
+
+
+@inlined
+def two_product(one, other):
+    """Return the rounded product, and its exact rounding error."""
+    product = one * other
+    wide, broad = SPLITTER * one, SPLITTER * other
+    high, top = wide - (wide - one), broad - (broad - other)
+    low, end = one - high, other - top
+    return product, ((high * top - product) + high * end + low * top) + low * end
 
 
 @inlined

@@ -9,7 +9,7 @@ from gpumatch.cpu.numba_tools.error_free import two_sum
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.numeric.gaps import FINE, ULPS, UNIT
 
-__all__ = ["add_up"]
+__all__ = ["add_up", "gap_above", "plus"]
 
 
 @vector_kernel
@@ -25,20 +25,20 @@ def add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
     for row in range(rows):
         dual = number[row]
         if mate[row] >= 0:
-            total, rest, lost = _plus(total, rest, lost, paid[row])
+            total, rest, lost = plus(total, rest, lost, paid[row])
             used = greater(used, abs(paid[row]))
             largest = greater(largest, abs(dual))
             size += 1
-        bound, bound_rest, lost = _plus(bound, bound_rest, lost, dual)
+        bound, bound_rest, lost = plus(bound, bound_rest, lost, dual)
     for col in range(cols):
         dual = number[most_rows + col]
-        bound, bound_rest, lost = _plus(bound, bound_rest, lost, dual)
+        bound, bound_rest, lost = plus(bound, bound_rest, lost, dual)
         largest = greater(largest, abs(dual) if mate[most_rows + col] >= 0 else 0.0)
     if limit < np.inf:
         for _ in range(size):
-            bound, bound_rest, lost = _plus(bound, bound_rest, lost, limit)
+            bound, bound_rest, lost = plus(bound, bound_rest, lost, limit)
         used = greater(used, abs(limit) if size > 0 else 0.0)
-    gap = _gap_above(sign * total, sign * rest, bound, bound_rest, lost)
+    gap = gap_above(sign * total, sign * rest, bound, bound_rest, lost)
     unit = ULPS * UNIT * size
     is_fine = gap <= greater(unit * used, FINE * abs(total))
     is_small = gap <= unit * greater(used, lesser(largest, 4.0 * (size + 1) * used))
@@ -47,7 +47,7 @@ def add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
 
 
 @inlined
-def _plus(high, low, lost, term):
+def plus(high, low, lost, term):
     """Add a term to a sum of two floats (Neumaier), and what is rounded off the lower to ``lost``.
 
     ``lost`` is a sum of magnitudes.
@@ -58,7 +58,7 @@ def _plus(high, low, lost, term):
 
 
 @inlined
-def _gap_above(total, rest, bound, bound_rest, lost):
+def gap_above(total, rest, bound, bound_rest, lost):
     """Return the difference of two sums of two floats, rounded up.
 
     ``lost`` is what was rounded off them, which is wrong by less than 2**-30 of itself, for up to
