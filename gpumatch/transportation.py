@@ -128,7 +128,8 @@ def transport(
     Other costs are solved up to rounding, and the gap is rigorous, as of `assign`. Memory is
     O(nnz + nrows + ncols) whatever the masses are. Dense costs are copied unless they are C-ordered
     and int64 or float64. Lower bounds copy them once more. On a device, all of this is done there,
-    but for problems whose sums of integers need more than 64 bits.
+    but for problems with capacities of pairs, and those whose sums of integers need more than 64 bits.
+    These are solved on the host.
 
     Examples
     --------

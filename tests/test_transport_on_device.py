@@ -96,13 +96,37 @@ def test_batches_are_solved_on_the_device():
 
 
 @pytest.mark.emulated
-def test_capacities_of_pairs_are_for_the_host():
-    C = cp.asarray([[1, 3], [2, 1]])
-    with pytest.raises(ValueError, match="pair_capacity"):
-        gm.transport(C, 2, 2, pair_capacity=1)
-    t = gm.transport(C, 2, 2, pair_capacity=1, backend="cpu")
+@pytest.mark.parametrize("backend", ["auto", "cuda", "cpu"])
+def test_capacities_of_pairs_are_kept_on_the_host(backend):
+    rng = np.random.default_rng(5)
+    C, limits = rng.integers(-9, 20, (12, 5)), rng.integers(1, 4, (12, 5))
+    host = gm.transport(C, 5, 20, pair_capacity=limits)
+    for capacity in (limits, cp.asarray(limits)):
+        t = gm.transport(cp.asarray(C), 5, 20, pair_capacity=capacity, backend=backend)
+        assert (t.objective, t.stats["backend"]) == (host.objective, "cpu")
+        arrays = t.row_ind, t.flow, t.row_dual, t.col_flow, t.pair_costs, t.pair_capacity
+        assert {type(array) for array in arrays} == {cp.ndarray}
+        gm.verify(cp.asarray(C), t, supply=5, demand=20, pair_capacity=capacity)
+    again = gm.transport(cp.asarray(C), cp.full(12, 5), 20, pair_capacity=limits, initial=t)
+    assert again.objective == host.objective
+    most = gm.transport(cp.asarray(C), 30, 20, pair_capacity=3, cardinality="maximum")
+    assert most.total == gm.transport(C, 30, 20, pair_capacity=3, cardinality="maximum").total
+    with pytest.raises(gm.InfeasibleError):
+        gm.transport(cp.asarray(C), 30, 200, pair_capacity=3, backend=backend)
+    many = gm.transport(cp.asarray(np.stack([C, C])), 5, 20, pair_capacity=limits)
+    assert many.objective.tolist() == [host.objective] * 2
+
+
+@pytest.mark.emulated
+def test_capacities_of_entries_on_a_device():
+    indptr, indices = np.array([0, 2, 3, 5]), np.array([1, 0, 1, 0, 1])
+    costs, limits = np.array([2.0, 1, 3, 4, 1]), np.array([1, 2, 3, 1, 2])
+    source = (*map(cp.asarray, (indptr, indices, costs)), (3, 2))
+    t = gm.transport(source, [2, 2, 2], [3, 5], pair_capacity=cp.asarray(limits))
+    host = gm.transport((indptr, indices, costs, (3, 2)), [2, 2, 2], [3, 5], pair_capacity=limits)
+    assert t.objective == host.objective
     assert isinstance(t.flow, cp.ndarray)
-    assert t.objective == 7
+    gm.verify(source, t, supply=[2, 2, 2], demand=[3, 5], pair_capacity=limits)
 
 
 @pytest.mark.emulated

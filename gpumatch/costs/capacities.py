@@ -9,7 +9,7 @@ import numpy as np
 from gpumatch.costs.base import Costs
 from gpumatch.costs.sparse import SparseCosts
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.numeric.arrays import array_of, as_array, first_true
+from gpumatch.numeric.arrays import array_module, array_of, as_array, first_true
 
 __all__ = ["PairCapacities"]
 
@@ -85,7 +85,7 @@ def _in_order(values: np.ndarray, source: Any, costs: Costs) -> np.ndarray:
             )
         length = len(source[2] if isinstance(source, tuple) else source.data)
         order, counts = (
-            array_of(np, SparseCosts(_with_data(source, data)).weights)
+            array_of(np, SparseCosts(_with_data(source, data)).weights).astype(np.int64)
             for data in (np.arange(length), np.ones(length, np.int64))
         )
         if first_true(counts != 1) is not None:
@@ -98,7 +98,10 @@ def _in_order(values: np.ndarray, source: Any, costs: Costs) -> np.ndarray:
 
 
 def _with_data(source: Any, data: np.ndarray) -> Any:
-    """A sparse matrix or tuple with other numbers of its entries."""
+    """A sparse matrix or tuple with other numbers of its entries, where these are."""
+    xp = array_module(source[2] if isinstance(source, tuple) else source.data)
+    if xp is not np:
+        data = xp.asarray(data, np.float64)  # cupyx has no matrices of integers
     if isinstance(source, tuple):
         return (*source[:2], data, source[3])
     made = source.copy()

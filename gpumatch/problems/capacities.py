@@ -12,7 +12,7 @@ and the capacities of the pairs *across*, which touch neither, add up to the tot
 flow fills the rows and columns of the cut, fills the pairs across, and uses no pair inside. So
 those across pay k (c - u - v), and those inside nothing.
 
-All of it is solved in CSR by `gpumatch.transport_contracts.BoundedTask`. Costs of -1 give a largest
+All of it is solved on the host, and the result is where the costs are. It is solved in CSR by `gpumatch.transport_contracts.BoundedTask`. Costs of -1 give a largest
 flow and the cut. The pairs that touch the cut once give the cheapest of the largest flows.
 """
 
@@ -58,8 +58,7 @@ def solve(C: Any, supply: Any, demand: Any, pair_capacity: Any, request: Request
     with control.part("costs"):
         given = costs_of(C)
         choice = choose_transport(request.algorithm, request.backend, request.options, given)
-        if choice.backend not in BOUNDED_FLOWS:
-            raise ValueError("pair_capacity runs on the CPU: pass backend='cpu'")
+        backend = choice.backend if choice.backend in BOUNDED_FLOWS else "cpu"
         check_room(given)
         masses = masses_of(supply, demand, given.shape)
         on_host = given.to_host().stored()
@@ -70,14 +69,15 @@ def solve(C: Any, supply: Any, demand: Any, pair_capacity: Any, request: Request
         problem = _Bounded.of(on_host, masses, capacities, units, goal)
         initial = flow_duals(request.initial, given.shape, problem.is_integer, goal.maximize)
     control.total = min(masses.rows.total, masses.cols.total)
-    run = _Run(load(BOUNDED_FLOWS[choice.backend]), control)
+    run = _Run(load(BOUNDED_FLOWS[backend]), control)
     with InterruptsStop(control) as stop:
         try:
             found = problem.solved_by(run, None if initial is None else initial[1])
         finally:
             if control.shows_bar:
                 control.close(control.total)
-        stats = {**run.counts, **choice.names(), **control.statistics()}
+        names = {**choice.names(), "backend": backend}
+        stats = {**run.counts, **names, **control.statistics()}
         result = problem.result(found, given, stats)
     stop.bring(result)
     return result
@@ -320,7 +320,7 @@ class _Bounded:
             array(sign * dual[nrows:]),
             row_bounds=tuple(map(array, masses.rows)),
             col_bounds=tuple(map(array, masses.cols)),
-            pair_capacity=self.units,
+            pair_capacity=self.units if isinstance(self.units, int) else array(self.units),
             unit=masses.unit,
             dtype=masses.dtype,
             pair_costs=array(sign * prices),

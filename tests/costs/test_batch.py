@@ -18,7 +18,8 @@ def test_nested_lists_are_problems_and_two_levels_are_one():
     assert gm.assign([[[]]]).row_to_col.shape == (1, 1)
     assert gm.assign([[[1, 2]]]).objective.tolist() == [1]
     assert gm.assign([[]]).row_to_col.tolist() == [-1]
-    assert len(gm.assign([])) == 0
+    none = gm.PointCosts.batch(np.zeros((0, 3, 2)), np.zeros((0, 4, 2)))
+    assert len(gm.assign([])) == len(gm.assign(none)) == 0
 
 
 class OnlyAnArrayForNumPy:
