@@ -127,9 +127,9 @@ def transport(
     Integer costs are solved exactly, and the objective is a Python int if masses are integers too.
     Other costs are solved up to rounding, and the gap is rigorous, as of `assign`. Memory is
     O(nnz + nrows + ncols) whatever the masses are. Dense costs are copied unless they are C-ordered
-    and int64 or float64. Lower bounds copy them once more. On a device, all of this is done there,
-    but for problems with capacities of pairs, and those whose sums of integers need more than 64 bits.
-    These are solved on the host.
+    and int64 or float64. Lower bounds copy them once more. On a device, all of this is done there.
+    But problems with capacities of pairs, and those whose sums of integers need more than 64 bits,
+    are solved on the host.
 
     Examples
     --------

@@ -12,8 +12,9 @@ and the capacities of the pairs *across*, which touch neither, add up to the tot
 flow fills the rows and columns of the cut, fills the pairs across, and uses no pair inside. So
 those across pay k (c - u - v), and those inside nothing.
 
-All of it is solved on the host, and the result is where the costs are. It is solved in CSR by `gpumatch.transport_contracts.BoundedTask`. Costs of -1 give a largest
-flow and the cut. The pairs that touch the cut once give the cheapest of the largest flows.
+All of it is solved on the host, and the result is where the costs are. It is solved in CSR by
+`gpumatch.transport_contracts.BoundedTask`. Costs of -1 give a largest flow and the cut. The pairs
+that touch the cut once give the cheapest of the largest flows.
 """
 
 from __future__ import annotations
