@@ -302,6 +302,7 @@ _TRANSPORT = (
             "cpu": Home(
                 _CPU + "transport.engine:solve",
                 takes_least=_CPU + "transport.engine:takes_least",
+                takes_points=_CPU + "transport.engine:takes_points",
             ),
             "cuda": Home(
                 _CUDA + "transport.engine:solve",
@@ -386,8 +387,11 @@ FAIR_ROWS = _CPU + "assignment.search.fair_duals:write_fair_duals"
 FAIR_ROWS_ON_DEVICE = _CUDA + "transport.fair_rows:write_fair_duals"
 """The same on a device."""
 
-FAIR_ROWS_OF_POINTS = _CUDA + "transport.points:fair_rows"
-"""The function that finds these duals for points on a device, without their matrix."""
+FAIR_ROWS_OF_POINTS = {
+    "cpu": _CPU + "transport.engine:fair_rows",
+    "cuda": _CUDA + "transport.points:fair_rows",
+}
+"""The functions that find these duals for points, without their matrix: backend -> function."""
 
 SCIPYS_ORDER = _CPU + "assignment.small.scipy_order:columns_of_rows"
 """The function that finds the assignment that SciPy finds, where several are optimal."""

@@ -168,7 +168,7 @@ def _fair(
         return row_dual, col_dual
     given, row_dual = row_dual, xp.empty_like(row_dual)
     if problem.is_computed:
-        row_dual = load(FAIR_ROWS_OF_POINTS)(problem.points, col_dual)
+        row_dual = _fair_rows(problem, col_dual)
     else:
         entries = problem.entries() if problem.is_sparse else problem.dense()
         write_fair_duals = load(FAIR_ROWS_ON_DEVICE if problem.on_device else FAIR_ROWS)
@@ -236,11 +236,16 @@ def _fair_with_rows_left(
 
 def _lowered(problem: Costs, row_dual: Any, col_dual: Any, is_kept: Any) -> tuple[Any, Any]:
     """Duals of points that no pair undercuts: some rows keep theirs, and columns are lowered."""
-    fair_rows, xp = load(FAIR_ROWS_OF_POINTS), problem.xp
-    kept = is_kept.nonzero()[0]
+    kept, xp = is_kept.nonzero()[0], problem.xp
     part = problem.restricted(kept, xp.arange(col_dual.size)).transpose()
-    col_dual = xp.minimum(col_dual, fair_rows(part.points, row_dual[kept]))
-    return xp.where(is_kept, row_dual, fair_rows(problem.points, col_dual)), col_dual
+    col_dual = xp.minimum(col_dual, _fair_rows(part, row_dual[kept]))
+    return xp.where(is_kept, row_dual, _fair_rows(problem, col_dual)), col_dual
+
+
+def _fair_rows(points: Costs, col_dual: Any) -> Any:
+    """The largest duals of the rows of points that no pair undercuts."""
+    function = load(FAIR_ROWS_OF_POINTS["cuda" if points.on_device else "cpu"])
+    return function(points.points, col_dual)
 
 
 def _bounds_that_count(turned: Minimised, cover: Any) -> tuple[Bounds, Bounds]:

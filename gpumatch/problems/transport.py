@@ -69,8 +69,6 @@ def solve(C: Any, supply: Any, demand: Any, request: Request) -> Transport:
     with control.part("costs"):
         given = costs_of(C)
         choice = choose_transport(request.algorithm, request.backend, request.options, given)
-        if choice.backend == "cpu":
-            check_room(given)
         costs = given.to_device() if choice.backend == "cuda" else given.to_host()
         masses = masses_of(supply, demand, given.shape, costs.xp)
         limit = checked_limit(request.cost_limit, given.is_integer, request.maximize)
@@ -144,6 +142,8 @@ class _Turned(Minimised):
             turned.costs = goal.problem(given)
             if takes_points(turned.costs):
                 return turned
+        if not given.on_device:
+            check_room(given)
         turned.costs = _problem_of(given, goal)
         return turned
 

@@ -18,7 +18,8 @@ The tree keeps all conditions of the contract at its root: an arc from row i to 
 limit, and one from the root to a column costs 0. If all rows must ship, the limit is greater than
 all costs. As all pairs are allowed, an optimal flow then leaves no unit.
 
-Memory beside the costs: 500 bytes a vertex, and a sixteenth of the costs.
+The pairs come from a `Source`: a matrix or points (`sources`). Memory beside them: 500 bytes a
+vertex, and a sixteenth of a matrix.
 
 References
 ----------
@@ -35,8 +36,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Control, Stopped
-from gpumatch.cpu.transport import candidates, simplex
+from gpumatch.cpu.transport import simplex
 from gpumatch.cpu.transport.levels import MEMBERS, Groups, grouped, singles
+from gpumatch.cpu.transport.sources import Source
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["DenseProblem", "Tuning", "rounding_of"]
@@ -62,8 +64,6 @@ class Tuning(NamedTuple):
     """The arcs that a row gets in a pricing."""
     pivots: int = 2**23
     """Arcs and nodes that pivots look at between two ticks."""
-    entries: int = 2**24
-    """Entries that are read between two ticks."""
 
 
 DEFAULT = Tuning()
@@ -87,11 +87,12 @@ class Start(NamedTuple):
 
 
 class DenseProblem:
-    """A transport problem with a matrix of costs, none of them infinite; all masses are positive.
+    """A transport problem in which all pairs are allowed; all masses are positive.
 
     Parameters
     ----------
-    costs : int64 or float64 matrix
+    source : Source
+        All pairs and their costs.
     supply, demand : int64 arrays
     limit : array, optional
         The costs of units that stay; if it is None, the supply is at most the demand.
@@ -108,7 +109,7 @@ class DenseProblem:
 
     def __init__(
         self,
-        costs: np.ndarray,
+        source: Source,
         supply: np.ndarray,
         demand: np.ndarray,
         limit: np.ndarray | None,
@@ -117,34 +118,33 @@ class DenseProblem:
         tuning: Tuning | None = None,
         level: int = 0,
     ) -> None:
-        self.costs, self.supply, self.demand, self.limit = costs, supply, demand, limit
+        self.source, self.supply, self.demand, self.limit = source, supply, demand, limit
         self.control, self.seed, self.level = control, seed, level
         self.tuning = tuning or DEFAULT
-        self.nrows, self.ncols = costs.shape
+        self.nrows, self.ncols = source.shape
+        self.entries = self.nrows * self.ncols
         self.total = int(supply.sum())
         self.is_even = limit is None and self.total == int(demand.sum())
-        low, high = costs.min(), costs.max()
+        low, high = source.extremes
         if limit is not None:
             low, high = min(low, limit.min()), max(high, limit.max())
-        number: Any = costs.dtype.type
-        is_integer = costs.dtype.kind == "i"
-        self.far = number(np.iinfo(number).max if is_integer else np.inf)
+        number: Any = source.dtype.type
+        is_integer = source.dtype.kind == "i"
         self.dear = number(high + (high - low) + 1)
         self.tolerance = number(rounding_of((low, high), is_integer=is_integer))
         nodes = self.nrows + self.ncols + 1
-        self.dual = np.zeros(nodes, costs.dtype)
-        self.tree = (
+        self.dual = np.zeros(nodes, source.dtype)
+        self.tree: tuple[np.ndarray, ...] = (
             *(np.empty(nodes, np.int32) for _ in range(2)), np.zeros(nodes, np.int64),
             *(np.empty(nodes, np.int32) for _ in range(4)),
         )  # fmt: skip
         self.state = np.zeros(simplex.STATES, np.int64)
         self.arcs = self._arcs_to_root()
         self.count = nodes - 1
-        self.regret = np.zeros(
-            self.nrows, costs.dtype
-        )  # what a row's second best column costs more
+        # what a row's second best column costs more
+        self.regret = np.zeros(self.nrows, source.dtype)
         self.rounds = self.readings = 0
-        self.has_all = costs.size <= self.tuning.whole
+        self.has_all = self.entries <= self.tuning.whole
 
     def _arcs_to_root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The arcs between the root and all other nodes."""
@@ -152,7 +152,7 @@ class DenseProblem:
         every = np.arange(root, dtype=np.int32)
         tails, heads = every.copy(), every.copy()
         heads[:nrows] = tails[nrows:] = root
-        cost = np.zeros(root, self.costs.dtype)
+        cost = np.zeros(root, self.source.dtype)
         cost[:nrows] = self.dear if self.limit is None else self.limit
         return tails, heads, cost
 
@@ -174,7 +174,7 @@ class DenseProblem:
             is_loose = (
                 groups is not None and max(part.spread for part in groups) > self.tuning.spread
             )
-            self.has_all |= is_loose and self.costs.size <= self.tuning.loose
+            self.has_all |= is_loose and self.entries <= self.tuning.loose
             if self.has_all:
                 self._add_all(col_dual)
             else:
@@ -228,38 +228,40 @@ class DenseProblem:
 
     def _grouped(self) -> tuple[Groups, Groups] | None:
         """Groups of rows and of columns; None if there are too few of both."""
-        costs, few = self.costs, self.tuning.features
-        if max(costs.shape) <= MEMBERS * few:
+        few = self.tuning.features
+        if max(self.nrows, self.ncols) <= MEMBERS * few:
             return None
         rng = np.random.default_rng(self.seed)
         of_rows, of_cols = singles(self.nrows), singles(self.ncols)
         if self.nrows > MEMBERS * few:
-            of_rows = grouped(costs[:, np.sort(rng.permutation(self.ncols)[:few])])
+            some = np.sort(rng.permutation(self.ncols)[:few])
+            of_rows = grouped(self.source.features(0, some))
         if self.ncols > MEMBERS * few:
-            of_cols = grouped(costs[np.sort(rng.permutation(self.nrows)[:few])].T)
+            some = np.sort(rng.permutation(self.nrows)[:few])
+            of_cols = grouped(self.source.features(1, some))
         return of_rows, of_cols
 
     def _estimate(self, groups: tuple[Groups, Groups] | None) -> tuple[np.ndarray, Start | None]:
         """Duals of the columns, and a flow if there is one, by the problem of groups."""
         if groups is None:
-            return np.zeros(self.ncols, self.costs.dtype), None
-        costs, (of_rows, of_cols) = self.costs, groups
+            return np.zeros(self.ncols, self.source.dtype), None
+        of_rows, of_cols = groups
         smaller = DenseProblem(
-            costs[of_rows.heads[:, None], of_cols.heads], of_rows.sums(self.supply),
+            self.source.part(of_rows.heads, of_cols.heads), of_rows.sums(self.supply),
             of_cols.sums(self.demand), None if self.limit is None else self.limit[of_rows.heads],
             self.control, self.seed, self.tuning, self.level + 1,
         )  # fmt: skip
         if not smaller.solve():
             self._begin(None)
             raise Stopped
-        col_dual = np.full(self.ncols, self.far)
-        for some in range(0, of_rows.heads.size, self.tuning.entries // self.ncols + 1):
-            part = slice(some, some + self.tuning.entries // self.ncols + 1)
-            candidates.conjugate(
-                costs, of_rows.heads[part], smaller.row_dual[part],  # IN
-                col_dual,  # OUT
-            )  # fmt: skip
+        col_dual = self.source.conjugate(of_rows.heads, smaller.row_dual, self._look)
         return col_dual, self._poured(smaller, of_rows, of_cols) if self.is_even else None
+
+    def _look(self) -> None:
+        """Tick before there is a tree; raises Stopped with the tree of the root alone."""
+        if self.control.tick(0):
+            self._begin(None)
+            raise Stopped
 
     def _poured(self, smaller: DenseProblem, of_rows: Groups, of_cols: Groups) -> Start:
         """The flow of groups, divided among their members."""
@@ -287,46 +289,33 @@ class DenseProblem:
                 new[: self.count] = old[: self.count]
             self.arcs = tails, heads, cost
         part = slice(self.count, count)
-        for target, values in zip(self.arcs, (rows, cols + self.nrows, self.costs[rows, cols])):
+        for target, values in zip(self.arcs, (rows, cols + self.nrows, self.source.at(rows, cols))):
             target[part] = values
         self.count = count
 
     def _add_all(self, col_dual: np.ndarray | None) -> None:
         """Add all pairs, and take given duals of columns."""
-        rows, cols = np.indices(self.costs.shape, np.int32)
+        shape = self.nrows, self.ncols
+        rows, cols = np.indices(shape, np.int32)
         self._add(rows.ravel(), cols.ravel())
         if col_dual is not None:
             self.col_dual[:] = col_dual
         if self.ncols > 1:
-            least = np.partition(self.costs - self.col_dual, 1, axis=1)[:, :2]
+            costs = self.arcs[2][self.count - self.entries : self.count].reshape(shape)
+            least = np.partition(costs - self.col_dual, 1, axis=1)[:, :2]
             self.row_dual[:] = least[:, 0]
             self.regret = least[:, 1] - least[:, 0]
 
     def _add_core(self, col_dual: np.ndarray, start: Start | None) -> None:
         """Add the pairs of a flow, and the best pairs of each row and of each column."""
-        tuning, (nrows, ncols) = self.tuning, self.costs.shape
-        of_row, of_col = min(tuning.row_arcs, ncols), min(tuning.col_arcs, nrows)
-        cols, rows = np.zeros((nrows, of_row), np.int32), np.zeros((ncols, of_col), np.int32)
-        values = np.full((nrows, of_row), self.far), np.full((ncols, of_col), self.far)
-        bar, scratch = np.full(ncols, self.far), np.empty(ncols, self.costs.dtype)
-        step = tuning.entries // ncols + 1
-        for first in range(0, nrows, step):
-            candidates.find(
-                self.costs, col_dual,  # IN
-                self.row_dual, cols, values[0], rows, values[1], bar, scratch,  # OUT
-                first, min(first + step, nrows),  # IN
-            )  # fmt: skip
-            if self.control.tick(0):
-                self._begin(None)
-                raise Stopped
+        most = self.tuning.row_arcs, self.tuning.col_arcs
+        near = self.source.nearest(col_dual, most, self._look)
         self.readings += 1
-        self.col_dual[:] = col_dual
-        if of_row > 1:
-            self.regret = np.partition(values[0], 1, axis=1)[:, 1] - self.row_dual
+        self.row_dual[:], self.col_dual[:], self.regret = near.row_dual, col_dual, near.regret
         if start is not None:
             self._add(start.rows, start.cols)
-        self._add(np.repeat(np.arange(nrows, dtype=np.int32), of_row), cols.ravel())
-        self._add(rows.ravel(), np.repeat(np.arange(ncols, dtype=np.int32), of_col))
+        self._add(*near.of_rows)
+        self._add(*near.of_cols)
 
     # -- pivots and pricing ------------------------------------------------------------------------
 
@@ -387,36 +376,16 @@ class DenseProblem:
 
     def _price(self) -> int:
         """Add pairs that cost less than the duals of their ends; return how many."""
-        tuning, added = self.tuning, 0
-        step, row = tuning.entries // self.ncols + 1, 0
-        values = np.empty(tuning.more_arcs, self.costs.dtype)
-        scratch = np.empty(self.ncols, self.costs.dtype)
-        most = min(step, self.nrows) * tuning.more_arcs
-        rows, cols = np.empty((2, most), np.int32)
-        found = []
-        while row < self.nrows:
-            last = min(row + step, self.nrows)
-            count = candidates.undercuts(
-                self.costs, self.row_dual, self.col_dual, self.tolerance,  # IN
-                values, rows, cols, scratch,  # OUT
-                row, last,  # IN
-            )  # fmt: skip
-            found.append((rows[:count].copy(), cols[:count].copy()))
-            row = last
-            self._beat()
+        pairs = self.source.undercuts(
+            self.row_dual, self.col_dual, self.tolerance, self.tuning.more_arcs, self._beat
+        )
         self.readings += 1
-        for pairs in found:
-            self._add(*pairs)
-            added += pairs[0].size
-        return added
+        self._add(*pairs)
+        return int(pairs[0].size)
 
     def _lower(self) -> None:
         """Make the duals feasible but for rounding."""
         np.minimum(self.col_dual, 0, out=self.col_dual)
-        scratch = np.empty(self.ncols, self.costs.dtype)
-        candidates.row_minima(
-            self.costs, self.col_dual,  # IN
-            self.row_dual, scratch,  # OUT
-        )  # fmt: skip
+        self.row_dual[:] = self.source.row_minima(self.col_dual)
         if self.limit is not None:
             np.minimum(self.row_dual, self.limit, out=self.row_dual)

@@ -1,8 +1,8 @@
 """Exact transport on the CPU: rows ship their supply to columns of limited demand at least cost.
 
-A dense problem without forbidden pairs is solved by the network simplex method on a core of its
-pairs (`dense`), and one of few columns, or of few rows, on the few rows that may have to leave
-their cheapest column (`few_columns`). All others are solved in CSR: an auction with lots of columns
+A dense problem without forbidden pairs, or one of points, is solved by the network simplex method
+on a core of its pairs (`dense`), and one of few columns, or of few rows, on the few rows that may
+have to leave their cheapest column (`few_columns`). All others are solved in CSR: an auction
 (`auction`, `bidding`) finds prices and most of the flow, and shortest augmenting paths (`flows`,
 `search`) ship the rest exactly, each as much as the path carries. Neither unfolds a mass: the work
 and the memory do not depend on how many units there are. At the end all pairs with flow are tight
@@ -12,19 +12,22 @@ at the duals, which proves the flow.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import Stopped
-from gpumatch.cpu.transport import candidates, few_columns, search
+from gpumatch.contracts import Points, Stopped
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.transport import few_columns, search, sources
 from gpumatch.cpu.transport.auction import Auction
 from gpumatch.cpu.transport.dense import DenseProblem, rounding_of
 from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
+from gpumatch.cpu.transport.sources import Cloud, Matrix, Source
 from gpumatch.transport_contracts import TransportSolution, TransportTask
 
-__all__ = ["FEW", "SMALL", "solve", "takes_least"]
+__all__ = ["FEW", "SMALL", "fair_rows", "solve", "takes_least", "takes_points"]
 
 SMALL = 2**10
 """Pairs up to which a dense problem is solved by paths: there is hardly anything to gain."""
@@ -33,6 +36,8 @@ FEW = 2**12
 FAR = 2.0**14
 """How many times greater than those in use costs of floats are so that the duals of the network
 simplex method, which come near all of them, are too inexact. Paths from duals of 0 follow."""
+WIDTH = 6
+"""Coordinates up to which trees of boxes leave out most pairs of points."""
 ROUNDING = 2.0**-50
 """The share of costs and prices by which a float's pair may miss being tight."""
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -46,24 +51,34 @@ def takes_least(task: TransportTask) -> bool:
     return _is_complete(task, _range_of(task.costs))
 
 
+def takes_points(points: Points) -> bool:
+    """True if these points are solved without their matrix: there are many, of few coordinates."""
+    shape = points.rows.shape[0], points.cols.shape[0]
+    is_large = shape[0] * shape[1] > sources.STORED
+    return is_large and points.rows.shape[1] <= WIDTH and min(shape) > few_columns.NARROW
+
+
+def fair_rows(points: Points, col_dual: np.ndarray) -> np.ndarray:
+    """The largest duals of the rows that no pair of these points undercuts, rounded down."""
+    with Workers(1, 0) as workers:
+        return Cloud(points, workers).row_minima(col_dual)
+
+
 def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
+    if task.points is not None:
+        return _solve_points(task, task.points)
     if task.costs is not None and (task.costs.size > SMALL or task.least is not None):
         extremes = _range_of(task.costs)
         if _is_complete(task, extremes):
-            return _solve_dense(task, task.costs, extremes)
+            return _solve_dense(task, Matrix(task.costs), extremes)
     assert task.least is None
     return _solve_by_paths(task, _entries(task))
 
 
 def _range_of(costs: np.ndarray) -> Range:
     """The least and the greatest cost."""
-    low, high = np.empty((2, 1), costs.dtype)
-    candidates.extremes(
-        costs.ravel(),  # IN
-        low, high,  # OUT
-    )  # fmt: skip
-    return low[0], high[0]
+    return Matrix(costs).extremes
 
 
 def _are_few(shape: tuple[int, int]) -> bool:
@@ -92,7 +107,7 @@ def _is_complete(task: TransportTask, extremes: Range) -> bool:
 class _Part(NamedTuple):
     """The problem of the rows and columns with masses; `initial` has duals of both, or is None."""
 
-    costs: np.ndarray
+    source: Source
     supply: np.ndarray
     demand: np.ndarray
     limit: np.ndarray | None
@@ -111,21 +126,46 @@ class _Shipped(NamedTuple):
     counts: dict[str, int]
 
 
-def _solve_dense(task: TransportTask, costs: np.ndarray, extremes: Range) -> TransportSolution:
+def _solve_points(task: TransportTask, points: Points) -> TransportSolution:
+    """Solve a problem of points without their matrix."""
+    with Workers(task.threads, math.prod(task.shape)) as workers:
+        cloud = Cloud(points, workers)
+        if task.supply.any() and task.demand.any():
+            return _solve_dense(task, cloud, cloud.extremes)
+        return _nothing_shipped(task, cloud)
+
+
+def _nothing_shipped(task: TransportTask, cloud: Cloud) -> TransportSolution:
+    """The empty flow, where one side has no mass, with duals.
+
+    Columns without demand are full, so their duals are so low that no row is worth less than its
+    limit.
+    """
+    limit, col_dual = task.row_limit, np.zeros(task.demand.size)
+    if limit is not None and not task.demand.any():
+        col_dual[:] = min(cloud.extremes[0] - float(limit.max()), 0)
+    row_dual = cloud.row_minima(col_dual)
+    if limit is not None:
+        row_dual = np.minimum(row_dual, limit)
+    none = np.empty(0, np.int64)
+    return TransportSolution(none, none, none, row_dual, col_dual, True)
+
+
+def _solve_dense(task: TransportTask, source: Source, extremes: Range) -> TransportSolution:
     """Solve the problem of the rows and columns with masses, and find duals of the others."""
     rows, cols = np.flatnonzero(task.supply), np.flatnonzero(task.demand)
     initial = task.initial
     if initial is not None and not all(
-        _is_sane(side, extremes, min(costs.shape)) for side in initial
+        _is_sane(side, extremes, min(source.shape)) for side in initial
     ):
         initial = None
     part = _Part(
-        costs, task.supply, task.demand, task.row_limit, task.least, initial,
+        source, task.supply, task.demand, task.row_limit, task.least, initial,
         rounding_of(extremes, is_integer=task.is_integer),
     )  # fmt: skip
     if rows.size < task.supply.size or cols.size < task.demand.size:
         part = _Part(
-            costs[rows[:, None], cols], task.supply[rows], task.demand[cols],
+            source.part(rows, cols), task.supply[rows], task.demand[cols],
             None if part.limit is None else part.limit[rows],
             None if part.least is None else part.least[cols],
             None if initial is None else (initial[0][rows], initial[1][cols]), part.tolerance,
@@ -133,25 +173,17 @@ def _solve_dense(task: TransportTask, costs: np.ndarray, extremes: Range) -> Tra
     found = _ship(part, task)
     row_dual, col_dual = found.row_dual, found.col_dual
     if cols.size < task.demand.size:
-        far: Any = np.iinfo(np.int64).max if task.is_integer else np.inf
-        col_dual = np.full(task.demand.size, far, costs.dtype)
-        candidates.conjugate(
-            costs, rows, row_dual,  # IN
-            col_dual,  # OUT
-        )  # fmt: skip
+        col_dual = source.conjugate(rows, row_dual, lambda: None)
         np.minimum(col_dual, 0, out=col_dual)
         col_dual[cols] = found.col_dual
-    if part.costs is not costs:
-        row_dual = np.empty(task.supply.size, costs.dtype)
-        candidates.row_minima(
-            costs, col_dual,  # IN
-            row_dual, np.empty_like(col_dual),  # OUT
-        )  # fmt: skip
+    if part.source is not source:
+        row_dual = source.row_minima(col_dual)
         if task.row_limit is not None:
             np.minimum(row_dual, task.row_limit, out=row_dual)
     used_rows, used_cols, flow = rows[found.flow[0]], cols[found.flow[1]], found.flow[2]
-    if found.is_optimal and not task.is_integer and flow.size and task.least is None:
-        used = np.average(np.abs(costs[used_rows, used_cols]), weights=flow)
+    is_exact = task.is_integer or task.least is not None or task.points is not None
+    if found.is_optimal and not is_exact and flow.size:
+        used = np.average(np.abs(source.at(used_rows, used_cols)), weights=flow)
         if 0 < used * FAR < max(abs(extremes[1]), abs(extremes[0])):
             nothing = np.zeros_like(row_dual), np.zeros_like(col_dual)
             return _solve_by_paths(dataclasses.replace(task, initial=nothing), _entries(task))
@@ -163,18 +195,19 @@ def _solve_dense(task: TransportTask, costs: np.ndarray, extremes: Range) -> Tra
 
 def _ship(part: _Part, task: TransportTask) -> _Shipped:
     """Choose between the two ways for matrices: by all rows and columns, or by the few."""
-    shape, initial = part.costs.shape, part.initial
-    if part.least is not None or few_columns.takes(shape):
-        few = FewColumns(
-            part.costs, part.supply, part.demand, part.limit, task.control, task.seed,
-            least=part.least, tolerance=part.tolerance,
-        )  # fmt: skip
-        is_optimal = few.solve(None if initial is None else initial[1])
-        return _Shipped(is_optimal, few.row_dual, few.col_dual, few.flow(), few.counts)
-    if few_columns.takes(shape[::-1]):
-        return _ship_turned(part, task)
+    source, shape, initial = part.source, part.source.shape, part.initial
+    if isinstance(source, Matrix):
+        if part.least is not None or few_columns.takes(shape):
+            few = FewColumns(
+                source.costs, part.supply, part.demand, part.limit, task.control, task.seed,
+                least=part.least, tolerance=part.tolerance,
+            )  # fmt: skip
+            is_optimal = few.solve(None if initial is None else initial[1])
+            return _Shipped(is_optimal, few.row_dual, few.col_dual, few.flow(), few.counts)
+        if few_columns.takes(shape[::-1]):
+            return _ship_turned(part, source.costs, task)
     problem = DenseProblem(
-        part.costs, part.supply, part.demand, part.limit, task.control, task.seed
+        source, part.supply, part.demand, part.limit, task.control, task.seed
     )  # fmt: skip
     is_optimal = problem.solve(None if initial is None else initial[1])
     rows, cols, flow = problem.flow()
@@ -183,7 +216,7 @@ def _ship(part: _Part, task: TransportTask) -> _Shipped:
     return _Shipped(is_optimal, problem.row_dual, problem.col_dual, sent, problem.counts)
 
 
-def _ship_turned(part: _Part, task: TransportTask) -> _Shipped:
+def _ship_turned(part: _Part, costs: np.ndarray, task: TransportTask) -> _Shipped:
     """Solve a problem of few rows as one of few columns.
 
     A column may keep what it has left for nothing, which is its limit there. Rows must ship all, so
@@ -191,7 +224,7 @@ def _ship_turned(part: _Part, task: TransportTask) -> _Shipped:
     lower bound.
     """
     is_even = part.limit is None and int(part.supply.sum()) == int(part.demand.sum())
-    costs, number = part.costs, part.costs.dtype
+    number = costs.dtype
     if part.limit is not None:
         costs = costs - part.limit[:, None]
     few = FewColumns(

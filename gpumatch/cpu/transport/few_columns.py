@@ -34,6 +34,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.transport import column_paths
 from gpumatch.cpu.transport.dense import DenseProblem
+from gpumatch.cpu.transport.sources import Matrix
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["FewColumns", "takes"]
@@ -474,7 +475,8 @@ class FewColumns:
         if (left <= 0).any():
             return None
         problem = DenseProblem(
-            self.costs[marginal], supply, left, None, self.control, self.seed, level=self.level + 1
+            Matrix(self.costs[marginal]), supply, left, None, self.control, self.seed,
+            level=self.level + 1,
         )  # fmt: skip
         if not problem.solve(self.col_dual):
             raise Stopped

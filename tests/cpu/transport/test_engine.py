@@ -9,6 +9,7 @@ import pytest
 
 from gpumatch.cpu.transport import auction, dense, engine
 from gpumatch.cpu.transport.dense import Tuning
+from gpumatch.cpu.transport.sources import Matrix
 from gpumatch.running.control import Control
 from tests.cpu.transport.problems import (
     check,
@@ -94,7 +95,7 @@ def test_groups_tell_points_from_random_costs():
     distances = ((points[0][:, None] - points[1]) ** 2).sum(axis=2)
     arcs = []
     for costs in (distances, rng.random((150, 150))):
-        problem = dense.DenseProblem(costs, masses, masses, None, Control())
+        problem = dense.DenseProblem(Matrix(costs), masses, masses, None, Control())
         assert problem.solve()
         arcs.append(problem.counts["arcs"])
     assert arcs[0] < 150 * 30 < 150 * 150 < arcs[1]
@@ -110,7 +111,7 @@ def test_levels_end_where_all_pairs_do(top):
     demand[0] += max(supply.sum() - demand.sum(), 0)
     supply[0] += max(demand.sum() - supply.sum(), 0)
     task = task_of(costs, supply, demand)
-    problem = dense.DenseProblem(costs, supply, demand, None, Control(), tuning=SMALL_STEPS)
+    problem = dense.DenseProblem(Matrix(costs), supply, demand, None, Control(), tuning=SMALL_STEPS)
     assert problem.solve()
     rows, cols, flow = problem.flow()
     by_paths = check(task, engine._solve_by_paths(task, engine._entries(task)), 1e-12)
