@@ -7,6 +7,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.dispatch import registry
+from tests.assignment_cases import CASES
 from tests.test_transport import check
 from tests.transport_problems import problem
 
@@ -115,6 +116,19 @@ def test_capacities_of_pairs_are_kept_on_the_host(backend):
         gm.transport(cp.asarray(C), 30, 200, pair_capacity=3, backend=backend)
     many = gm.transport(cp.asarray(np.stack([C, C])), 5, 20, pair_capacity=limits)
     assert many.objective.tolist() == [host.objective] * 2
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ones_are_an_assignment(case):
+    """A transport of ones on the device costs what `assign` finds on the host, to the last unit."""
+    matrix = case.costs
+    a = gm.assign(matrix, maximize=case.maximize, backend="cpu")
+    t = gm.transport(cp.asarray(matrix), 1, 1, maximize=case.maximize, backend="cuda")
+    assert t.proven
+    assert t.stats["backend"] == "cuda"
+    if matrix.dtype.kind != "f":
+        assert t.objective == a.objective
+    assert t.objective == pytest.approx(a.objective, rel=1e-14)
 
 
 @pytest.mark.emulated
