@@ -188,3 +188,49 @@ def test_what_is_no_small_problem():
     assert small_transports.solve_one(np.ones((2, 2)), 1, 1, largest) is None
     assert small_transports.solve(CostBatch(np.ones((1, 2, 2))), 1, 1, largest) is None
     assert small_transports.solve_one(np.ones((2, 2)), (0, 1), 1, request) is None
+
+
+def unfolded(C, supply, demand):
+    """The costs of single units."""
+    return C[np.repeat(np.arange(supply.size), supply)][
+        :, np.repeat(np.arange(demand.size), demand)
+    ]
+
+
+WISHES = [
+    {"maximize": maximize, "cardinality": cardinality, "cost_limit": limit}
+    for maximize in (False, True)
+    for cardinality in ("full", "any")
+    for limit in (None, 2, -1)
+]
+
+
+def check_against_units(count, wish, seed):
+    """Random problems, with ties, zero masses and forbidden pairs, against `assign` of units."""
+    random, sign = np.random.default_rng(seed), -1 if wish["maximize"] else 1
+    problems, units = [], []
+    for _ in range(count):
+        n, m = random.integers(1, 5, 2)
+        C = random.integers(-4, 6, (n, m)).astype(np.float64)
+        C[random.random((n, m)) < random.choice([0, 0.2])] = sign * math.inf
+        supply, demand = random.integers(0, 4, n), random.integers(0, 4, m)
+        problems.append((C, supply, demand))
+        units.append(unfolded(C, supply, demand))
+    t = gm.transport(*map(list, zip(*problems)), **wish, on_error="mark")
+    a = gm.assign(units, **wish, on_error="mark")
+    limit = wish["cost_limit"] or 0
+    assert t.errors.keys() == a.errors.keys()
+    assert t.proven.sum() == count - len(t.errors)
+    assert ((t.objective - limit * t.total) == (a.objective - limit * a.size))[t.proven].all()
+    return len(t.errors)
+
+
+def test_random_problems_against_units():
+    assert sum(check_against_units(150, wish, k) for k, wish in enumerate(WISHES))
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_random_problems_against_units():
+    each = -(-100_000 // len(WISHES))
+    for k, wish in enumerate(WISHES):
+        check_against_units(each, wish, k + 100)
