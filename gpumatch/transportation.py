@@ -53,7 +53,7 @@ def transport(
         What a unit of mass costs, for each pair: whatever `assign` takes as one problem, but for a
         networkx graph. ``inf`` (``-inf`` to be maximised) forbids a pair, and so does a sparse
         matrix with a pair that it does not store. The matrix of `PointCosts` and `FunctionCosts`
-        is made, but for large clouds on a GPU (docs/guide/limits.md). An array of shape
+        is made, but for large clouds of few coordinates (docs/guide/limits.md). An array of shape
         (B, n, m), or a list of costs of any shapes, is a batch of problems.
     supply : number, array of length nrows, or tuple (lower, upper) of these
         What each row has. A tuple means bounds: each row ships at least its lower bound, and at

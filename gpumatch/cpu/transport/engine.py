@@ -36,6 +36,8 @@ FEW = 2**12
 FAR = 2.0**14
 """How many times greater than those in use costs of floats are so that the duals of the network
 simplex method, which come near all of them, are too inexact. Paths from duals of 0 follow."""
+FEW_STORED = 2**28
+"""Pairs of points up to which few columns are solved in a matrix, of 2 GiB."""
 WIDTH = 6
 """Coordinates up to which trees of boxes leave out most pairs of points."""
 ROUNDING = 2.0**-50
@@ -54,8 +56,11 @@ def takes_least(task: TransportTask) -> bool:
 def takes_points(points: Points) -> bool:
     """True if these points are solved without their matrix: there are many, of few coordinates."""
     shape = points.rows.shape[0], points.cols.shape[0]
-    is_large = shape[0] * shape[1] > sources.STORED
-    return is_large and points.rows.shape[1] <= WIDTH and min(shape) > few_columns.NARROW
+    size = shape[0] * shape[1]
+    if size <= sources.STORED or points.rows.shape[1] > WIDTH:
+        return False
+    are_few = _are_few(shape) or _are_few(shape[::-1])
+    return not are_few or size > FEW_STORED
 
 
 def fair_rows(points: Points, col_dual: np.ndarray) -> np.ndarray:
