@@ -145,7 +145,7 @@ def _numbers(mass: Any, name: str, length: int, vertex: str, xp: Any) -> Any:
             f"{name} must be a number, or {length} numbers, one for each {vertex}; "
             f"got the shape {values.shape}"
         )
-    if not (values.min(initial=0) >= 0 and values.max(initial=0) < math.inf):
+    if values.size and not (values.min() >= 0 and values.max() < math.inf):  # NaN is neither
         stray = first_true(~((values >= 0) & (values < math.inf)))
         raise ValueError(
             f"{name}[{stray}] is {values[stray]}: masses must be finite and at least 0"

@@ -108,6 +108,8 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         if name == "host" or name.startswith("__"):  # among these, what NumPy reads arrays by
             raise AttributeError(name)
         found = getattr(self.host, name)
+        if name in ("min", "max"):
+            return functools.partial(_least_or_most, found)
         return functools.partial(_call, found) if callable(found) else _on_device(found)
 
     def __getitem__(self, key: Any) -> Any:
@@ -129,6 +131,13 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     __int__ = lambda self: int(self.host)  # noqa: E731
     __float__ = lambda self: float(self.host)  # noqa: E731
     __index__ = lambda self: operator.index(self.host)  # noqa: E731
+
+
+def _least_or_most(found: Any, *given: Any, **named: Any) -> Any:
+    """Call an array's `min` or `max`, which has no ``initial`` in CuPy."""
+    if "initial" in named:
+        raise TypeError("min and max of CuPy take no initial")
+    return _call(found, *given, **named)
 
 
 _DEVICE = SimpleNamespace(  # small; its number is no other device's, for what is kept by number
@@ -194,6 +203,8 @@ class SparseMatrix:
         if name == "host" or name.startswith("__"):  # among these, what NumPy reads arrays by
             raise AttributeError(name)
         found = getattr(self.host, name)
+        if name in ("min", "max"):
+            return functools.partial(_least_or_most, found)
         return functools.partial(_call, found) if callable(found) else _on_device(found)
 
 
