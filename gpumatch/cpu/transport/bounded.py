@@ -1,9 +1,10 @@
 """Exact transport with bounds of pairs, rows and columns, on the CPU: shortest augmenting paths.
 
-At the first duals, no pair costs less than its duals, no pair carries anything, and each vertex has
-as many units as is best at its dual. So all conditions of the proof hold but one: rows have units
-that they do not ship. Each path ships some of them, or fills what columns or the hub lack, and
-keeps the conditions (`bounded_search`). Work and memory do not depend on the number of units.
+At the first duals, each row ships what is best for it, and each vertex has as many units as is best
+at its dual. So all conditions of the proof hold but one: columns get more than these units or less,
+and rows may have pairs for less than they must ship. Each path takes units from where there are too
+many to where some lack, and keeps the conditions (`bounded_search`). Work and memory do not depend
+on the number of units.
 """
 
 from __future__ import annotations
@@ -46,17 +47,15 @@ def solve(task: BoundedTask) -> BoundedSolution:
     spot, mark = np.zeros(search.SPOTS, np.int64), np.zeros(search.MARKS, number)
     spot[search.HEAD] = -1
     search.begin(
-        entries,  # IN
-        owner, dual, excess,  # OUT
-        task.lower, task.upper,  # IN
-        units,  # OUT
+        entries, task.capacity,  # IN
+        bounds, flows, dual, state,  # OUT
         far,  # IN
     )  # fmt: skip
-    sources = np.append(np.flatnonzero(excess[:nrows] > 0), hub).astype(np.int32)
+    sources = np.append(np.flatnonzero(excess[:hub] > 0), hub).astype(np.int32)
     outcome, control = search.SPENT, task.control
     try:
         while outcome == search.SPENT:
-            if control.tick(int(units[:nrows].sum() - excess[:nrows].sum())):
+            if control.tick(int(units[:nrows].sum() - np.maximum(excess[:hub], 0).sum())):
                 raise Stopped
             outcome = search.serve(
                 entries, task.capacity,  # IN
@@ -67,6 +66,8 @@ def solve(task: BoundedTask) -> BoundedSolution:
             )  # fmt: skip
     except Stopped:
         pass
+    if outcome != search.SERVED:
+        search.relieve(flows, excess, nrows)
     counts = {"paths": int(spot[search.PATHS]), "scans": int(spot[search.SCANS])}
     control.phase(found=counts["paths"], matched=int(flow.sum()), step="bounded paths")
     violator = None

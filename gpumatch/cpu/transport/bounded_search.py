@@ -16,7 +16,8 @@ Lengths are reduced costs, none of which is below 0:
     entries      indptr, indices, costs: CSR, at most one entry a pair
     room[e]      the capacity of the pair of entry e
     lower, upper, units     of nodes: bounds, and the units of rows and columns now
-    excess[w]    units of node w that wait, of columns and the hub below 0 if they lack some
+    excess[w]    units of node w that wait: a row does not ship them, or a column gets them beyond
+                 its units; below 0 if a column or the hub lacks some
     flow, owner, head, link     as in `search`
     dual[w]      u of a row, v of a column, p of the hub
     dist[w]      distance from the source; ``far`` if not reached
@@ -45,6 +46,7 @@ __all__ = [
     "SPOTS",
     "STUCK",
     "begin",
+    "relieve",
     "serve",
 ]
 
@@ -58,27 +60,65 @@ _FOUND = 3
 
 
 @kernel
-def begin(entries, owner, dual, excess, lower, upper, units, far):
-    """Write the owners of entries, the duals of rows by those of columns, and first units.
+def begin(entries, room, bounds, flows, dual, state, far):
+    """Ship what is best for each row at the duals of columns; write the owners of entries.
 
-    A row's dual is its least reduced cost, so no pair costs less than its duals. Vertices then have
-    as many units as is best at their duals, and no pair carries any.
+    A row ships by its pairs of least reduced cost, up to its upper bound while that is below 0, and
+    up to its lower bound in any case. Its dual is the reduced cost of the last of these pairs, or 0
+    between its bounds. Columns then have as many units as is best at their duals. What they get
+    beyond these is their excess.
     """
     indptr, indices, costs = entries
-    nrows = indptr.size - 1
-    hub = lower.size
+    lower, upper, units = bounds
+    owner, flow, link, head = flows
+    excess, keys, heap = state[0], state[4], state[5]
+    nrows, hub = indptr.size - 1, lower.size
+    dual[hub] = 0
     for row in range(nrows):
-        least = far
-        for entry in range(indptr[row], indptr[row + 1]):
+        begin, count = indptr[row], 0
+        for entry in range(begin, indptr[row + 1]):
             owner[entry] = row
-            there = costs[entry] - dual[nrows + indices[entry]]
-            least = there if there < least else least
-        dual[row] = least if least < far else 0
-    dual[hub] = excess[hub] = 0
-    for node in range(hub):
-        units[node] = upper[node] if dual[node] < 0 else lower[node]
-        excess[node] = units[node] if node < nrows else -units[node]
-        excess[hub] -= excess[node]
+            if room[entry] > 0:
+                push(keys, heap, count, costs[entry] - dual[nrows + indices[entry]], entry - begin)
+                count += 1
+        sent, dual[row] = 0, keys[0] if count > 0 and upper[row] == 0 else 0
+        while count > 0 and sent < (upper[row] if keys[0] < 0 else lower[row]):
+            entry, dual[row] = begin + heap[0], keys[0]
+            count -= 1
+            drop_top(keys, heap, count)
+            more = min(room[entry], (upper[row] if dual[row] < 0 else lower[row]) - sent)
+            sent += more
+            flow[entry] = more
+            excess[nrows + indices[entry]] += more
+            link[entry] = head[indices[entry]]
+            head[indices[entry]] = entry
+        if lower[row] < sent < upper[row] or (sent == lower[row] < upper[row] and dual[row] < 0):
+            dual[row] = 0  # the next pair costs more than its column is worth
+        units[row] = max(sent, lower[row])
+        excess[row] = units[row] - sent
+    excess[hub] = 0
+    for node in range(nrows, hub):
+        best = upper[node] if dual[node] < 0 else lower[node]
+        if dual[node] == 0:
+            best = max(lower[node], min(upper[node], excess[node]))
+        units[node] = best
+        excess[node] -= best
+        excess[hub] += best
+    for row in range(nrows):
+        excess[hub] -= units[row]
+
+
+@kernel
+def relieve(flows, excess, nrows):
+    """End flow of columns that get more than their units, so that none is beyond its bound."""
+    _, flow, link, head = flows
+    for col in range(head.size):
+        entry = head[col]
+        while entry != END and excess[nrows + col] > 0:
+            less = min(flow[entry], excess[nrows + col])
+            flow[entry] -= less
+            excess[nrows + col] -= less
+            entry = link[entry]
 
 
 @kernel
