@@ -14,6 +14,10 @@ marks of edges. It returns the marks of a cover's rows and columns: the capaciti
 the number of edges that it misses add up to the edges taken. It returns None if the control has
 stopped the run.
 
+An algorithm for maximum matchings of graphs that need not be bipartite is a function
+``run(task: GeneralMatchingTask)`` that does the same with ``task.mate``. When it has ended by
+itself, ``task.part`` has the Gallai–Edmonds decomposition, which proves the matching maximum.
+
 An assignment algorithm is a function
 
     run(task: AssignmentTask, **its own options) -> bool
@@ -46,7 +50,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -62,6 +66,7 @@ __all__ = [
     "Cover",
     "CsrTools",
     "Entries",
+    "GeneralMatchingTask",
     "Graph",
     "MatchingTask",
     "Mates",
@@ -404,6 +409,42 @@ class BMatchingTask:
     row_room: Any
     col_room: Any
     control: Control
+
+
+@dataclasses.dataclass(frozen=True)
+class GeneralMatchingTask:
+    """A matching of an undirected graph to extend, with the caller's arguments for the run.
+
+    Attributes
+    ----------
+    indptr, indices : int arrays
+        The neighbours of each vertex in CSR, sorted; each edge is there from both ends, and no
+        vertex is its own neighbour. On the host.
+    mate : int32 array
+        The matching to extend: the mate of each vertex, -1 means unmatched.
+    part : int8 array
+        Written at the end: the part of the Gallai–Edmonds decomposition that each vertex is in,
+        `OUTER` for D, `INNER` for A and `PERFECT` for C.
+    solve_cover : callable
+        An algorithm for matchings of bipartite graphs on the host, for the graph's double cover.
+    control : Control
+        Its ticks and phases count matched edges.
+    threads, seed : int
+        As in `MatchingTask`.
+    """
+
+    indptr: Any
+    indices: Any
+    mate: Any
+    part: Any
+    solve_cover: Callable[[MatchingTask], bool]
+    control: Control
+    threads: int = 1
+    seed: int = 0
+
+    PERFECT: ClassVar[int] = 0
+    OUTER: ClassVar[int] = 1
+    INNER: ClassVar[int] = 2
 
 
 @dataclasses.dataclass

@@ -27,7 +27,15 @@ import numpy as np
 
 from gpumatch.numeric.arrays import first_true, is_instance
 
-__all__ = ["LabelledEdges", "NodeGraph", "is_networkx", "labelled_edges", "networkx_graph"]
+__all__ = [
+    "LabelledEdges",
+    "NodeGraph",
+    "NumberedEdges",
+    "is_networkx",
+    "labelled_edges",
+    "networkx_graph",
+    "numbered_edges",
+]
 
 BACKEND = "gpumatch"
 _NODES_NAMED = 20  # of a cycle, in an error
@@ -336,6 +344,54 @@ def _shown(value: Any) -> str:
 def is_networkx(source: Any) -> bool:
     """Whether `source` is a graph of networkx, or of its backend ``gpumatch``."""
     return isinstance(source, NodeGraph) or is_instance(source, "networkx", "Graph")
+
+
+# -- graphs that need not be bipartite -------------------------------------------------------------
+
+
+class NumberedEdges(NamedTuple):
+    """The nodes of a graph, and the numbers of each edge's ends."""
+
+    nodes: list[Hashable]
+    tails: np.ndarray
+    heads: np.ndarray
+    weights: np.ndarray | None = None
+
+
+def numbered_edges(G: Any, weight: Hashable = None) -> NumberedEdges:
+    """The edges of a networkx graph of any kind, loops and parallel edges among them.
+
+    Parameters
+    ----------
+    G : networkx.Graph or NodeGraph
+    weight : edge attribute, optional
+        Whose values to give with the edges, 1 where it is missing.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If no edge has the attribute, or a value is no number or is not held exactly.
+    """
+    if weight is not None and not isinstance(G, NodeGraph):
+        _check_attribute(G, weight)
+        if G.is_multigraph():
+            return _parallel_edges(G, weight)
+    graph = NodeGraph.of(G, {} if weight is None else {weight: 1})
+    tails, heads = graph.tails, graph.indices
+    is_kept = np.ones(tails.size, bool) if graph.directed else tails <= heads
+    weights = None if weight is None else graph.value(weight)[is_kept]
+    return NumberedEdges(graph.nodes, tails[is_kept], heads[is_kept], weights)
+
+
+def _parallel_edges(G: Any, weight: Hashable) -> NumberedEdges:
+    nodes = list(G)
+    number = dict(zip(nodes, range(len(nodes))))
+    edges = list(G.edges(data=weight, default=1))
+    ends = (number[end] for edge in edges for end in edge[:2])
+    tails, heads = np.fromiter(ends, np.int32, 2 * len(edges)).reshape(-1, 2).T
+    return NumberedEdges(
+        nodes, tails, heads, _as_numbers([edge[2] for edge in edges], weight, len(nodes))
+    )
 
 
 # -- rows and columns ------------------------------------------------------------------------------
