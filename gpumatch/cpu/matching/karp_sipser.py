@@ -31,15 +31,24 @@ from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching.sides import BUDGET, blocks
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["run"]
+__all__ = [
+    "NEIGHBOURS",
+    "ONE",
+    "best_neighbour",
+    "by_degree",
+    "enter",
+    "retire",
+    "retire_matched",
+    "run",
+]
 
-_ONE = 1 << 32
-_NEIGHBOURS = _ONE - 1
+ONE = 1 << 32
+NEIGHBOURS = ONE - 1
 _ROW, _COLUMN = 0, -1  # xored with a vertex: its form on the piles
 
 
 @kernel
-def _count(first, last, indptr, indices, side, live, piles, heights):
+def enter(first, last, indptr, indices, side, live, piles, heights):
     """Enter the vertices ``first:last`` of a side as if all their neighbours were unmatched."""
     for v in range(first, last):
         neighbours = np.int64(0)
@@ -53,11 +62,11 @@ def _count(first, last, indptr, indices, side, live, piles, heights):
 
 
 @kernel
-def _retire(v, indptr, indices, side, live, piles, heights):
+def retire(v, indptr, indices, side, live, piles, heights):
     """Take ``v``, now matched, out of its neighbours' degrees; they are on ``side``."""
     for e in range(indptr[v], indptr[v + 1]):
         w = indices[e]
-        now = (live[w] - _ONE) ^ v
+        now = (live[w] - ONE) ^ v
         live[w] = now
         degree = now >> 32
         if degree == 1 or degree == 2:
@@ -67,14 +76,14 @@ def _retire(v, indptr, indices, side, live, piles, heights):
 
 
 @kernel
-def _retire_matched(first, last, mate, indptr, indices, side, live, piles, heights):
+def retire_matched(first, last, mate, indptr, indices, side, live, piles, heights):
     for v in range(first, last):
         if mate[v] >= 0:
-            _retire(v, indptr, indices, side, live, piles, heights)
+            retire(v, indptr, indices, side, live, piles, heights)
 
 
 @kernel
-def _neighbour(v, indptr, indices, live, mate):
+def best_neighbour(v, indptr, indices, live, mate):
     """Return the unmatched neighbour of ``v`` of lowest degree, the first of them; one exists."""
     best, lowest = -1, np.int64(1) << 62
     for e in range(indptr[v], indptr[v + 1]):
@@ -117,31 +126,31 @@ def _match(
             return True
         if v >= 0:
             row = np.int64(v)  # as columns are, so that one compilation of what follows is enough
-            if row_to_col[row] >= 0 or row_live[row] < _ONE:
+            if row_to_col[row] >= 0 or row_live[row] < ONE:
                 continue
             if row_live[row] >> 32 == 1:
-                col = row_live[row] & _NEIGHBOURS
+                col = row_live[row] & NEIGHBOURS
             else:
-                col = _neighbour(row, indptr, indices, col_live, col_to_row)
+                col = best_neighbour(row, indptr, indices, col_live, col_to_row)
         else:
             col = ~v
-            if col_to_row[col] >= 0 or col_live[col] < _ONE:
+            if col_to_row[col] >= 0 or col_live[col] < ONE:
                 continue
             if col_live[col] >> 32 == 1:
-                row = col_live[col] & _NEIGHBOURS
+                row = col_live[col] & NEIGHBOURS
             else:
-                row = _neighbour(col, col_indptr, col_indices, row_live, row_to_col)
+                row = best_neighbour(col, col_indptr, col_indices, row_live, row_to_col)
         row_to_col[row] = col
         col_to_row[col] = row
         progress[1] += 1
-        work += _retire(row, indptr, indices, _COLUMN, col_live, piles, heights)
-        work += _retire(col, col_indptr, col_indices, _ROW, row_live, piles, heights)
+        work += retire(row, indptr, indices, _COLUMN, col_live, piles, heights)
+        work += retire(col, col_indptr, col_indices, _ROW, row_live, piles, heights)
     return False
 
 
-def _by_degree(row_to_col: np.ndarray, row_live: np.ndarray, seed: int) -> np.ndarray:
+def by_degree(row_to_col: np.ndarray, row_live: np.ndarray, seed: int) -> np.ndarray:
     """Rows that are left, lowest degree first, ties from a row chosen by ``seed`` on."""
-    rows = np.flatnonzero((row_to_col < 0) & (row_live >= _ONE)).astype(np.int32)
+    rows = np.flatnonzero((row_to_col < 0) & (row_live >= ONE)).astype(np.int32)
     if len(rows):
         rows = np.roll(rows, -int(np.random.default_rng(seed).integers(len(rows))))
     degrees = np.minimum(row_live[rows] >> 32, 2**16 - 1).astype(np.uint16)  # sorted by radix
@@ -162,7 +171,7 @@ def run(task: MatchingTask) -> bool:
         for first, last in blocks(lists[0]):
             if control.tick(int(progress[1])):
                 return False
-            _count(
+            enter(
                 first, last, *lists, side,  # IN
                 live, piles, heights,  # OUT
             )  # fmt: skip
@@ -174,7 +183,7 @@ def run(task: MatchingTask) -> bool:
             for first, last in blocks(lists[0]):
                 if control.tick(int(progress[1])):
                     return False
-                _retire_matched(
+                retire_matched(
                     first, last, mate, *lists, side,  # IN
                     live, piles, heights,  # OUT
                 )  # fmt: skip
@@ -190,4 +199,4 @@ def run(task: MatchingTask) -> bool:
         return True
 
     only_piles = np.empty(0, np.int32)
-    return match_all(only_piles) and match_all(_by_degree(row_to_col, row_live, task.seed))
+    return match_all(only_piles) and match_all(by_degree(row_to_col, row_live, task.seed))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import MatchingTask
 from gpumatch.cpu.matching import cheap, karp_sipser
-from gpumatch.cpu.matching.karp_sipser import _by_degree
+from gpumatch.cpu.matching.karp_sipser import by_degree
 from graphs import make
 from tests.cpu.matching.cases import (
     CASES,
@@ -222,7 +222,7 @@ def test_karp_sipser_takes_rows_of_lower_degree_first_however_high_degrees_are()
     """Among equals a row that the seed chooses comes first; matched rows are left out."""
     degrees = np.array([2**16 + 3, 7, 2**16, 3, 2**17, 7, 0, 1])
     row_to_col = np.where(degrees == 1, 5, -1)
-    orders = [_by_degree(row_to_col, degrees << 32, seed).tolist() for seed in range(40)]
+    orders = [by_degree(row_to_col, degrees << 32, seed).tolist() for seed in range(40)]
     for order in orders:
         assert degrees[order[:3]].tolist() == [3, 7, 7]
         assert sorted(order) == [0, 1, 2, 3, 4, 5]

@@ -1,0 +1,1 @@
+"""Matchings of graphs that need not be bipartite, on the CPU."""
