@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import gpumatch.csgraph as csgraph
     import gpumatch.distributed as distributed
+    import gpumatch.general as general
     import gpumatch.io as io
     import gpumatch.linalg as linalg
     import gpumatch.optimize as optimize
@@ -50,6 +51,7 @@ __all__ = [
     "assign",
     "csgraph",
     "distributed",
+    "general",
     "io",
     "linalg",
     "maximum_matching",
@@ -81,7 +83,7 @@ _HOME = {
     "verify": "certificates",
     "warmup": "compiling",
 }
-_MODULES = ("costs", "csgraph", "distributed", "io", "linalg", "optimize", "plot")
+_MODULES = ("costs", "csgraph", "distributed", "general", "io", "linalg", "optimize", "plot")
 
 
 def __getattr__(name: str) -> Any:

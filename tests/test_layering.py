@@ -31,18 +31,18 @@ FLOORS = [
         *("cpu.matching", "cpu.assignment", "cpu.distributed", "cpu.transport"),
         *("cuda.matching", "cuda.assignment", "cuda.transport"),
     },
-    {"cuda.distributed"},
+    {"cpu.general", "cuda.distributed"},
     {"dispatch.by_device", "dispatch.mixed_dgs", "reference"},
     {"interop"},
     {"interop.compressed"},
-    {"bipartite"},
+    {"bipartite", "general.graph"},
     {"costs"},
     {"certificates", "dispatch.registry", "io", "results", "running"},
     {"dispatch"},
     {"problems.at_limit", "problems.initial", "problems.request"},
     {"problems.cardinality"},
     {"problems", "results.tensors"},
-    {"assignment", "matching", "transportation"},
+    {"assignment", "general", "matching", "transportation"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.pot", "interop.torch"),
         *("interop.jax", "linalg", "optimize", "plot"),
@@ -56,6 +56,7 @@ FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in name
 IMPORTS_BY_NAME = {
     "gpumatch",
     "gpumatch.distributed",
+    "gpumatch.general",
     "gpumatch.dispatch.registry",
 }  # all else says in its import what it imports
 

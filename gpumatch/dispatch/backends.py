@@ -129,6 +129,18 @@ def choose_transport(
     return _choice(_chosen("transport", algorithm, where, options, "engine"), where, options)
 
 
+def choose_general(
+    problem: str, algorithm: str, backend: str, options: Mapping[str, Any]
+) -> Choice:
+    """Choose what solves a problem of a graph on the host that need not be bipartite."""
+    asks = _asks(problem, algorithm, backend, options)
+    if not asks:
+        homes = dict.fromkeys(b for a in table(problem).values() for b in a.backends)
+        asks = [_Ask(problem, tuple(homes))]
+    where = _where(asks, backend, False, lambda: False)
+    return _choice(_chosen(problem, algorithm, where, options, "engine"), where, options)
+
+
 def choose_components(backend: BackendName, graph: Graph) -> tuple[BackendName, Components]:
     """Choose the backend for strong components of a graph, and return it with its function."""
     _check_name("backend", backend, BACKENDS)

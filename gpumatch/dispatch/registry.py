@@ -32,7 +32,7 @@ __all__ = [
 BackendName = Literal["auto", "cpu", "cuda", "reference"]
 StartName = Literal["auto", "cheap", "karp-sipser", "min-degree", "none"]
 BACKENDS = get_args(BackendName)[1:]
-PROBLEMS = ("matching", "assignment", "transport")
+PROBLEMS = ("matching", "assignment", "transport", "general-matching")
 
 Options = Mapping[str, tuple[str, ...]]
 
@@ -104,7 +104,8 @@ class Algorithm:
     Attributes
     ----------
     name, problem : str
-        The name that the field uses, and ``"matching"``, ``"assignment"`` or ``"transport"``.
+        The name that the field uses, and ``"matching"``, ``"assignment"``, ``"transport"`` or
+        ``"general-matching"``.
     backends : tuple of str
         The backends that have it: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
     exact : bool
@@ -313,9 +314,20 @@ _TRANSPORT = (
         },
     ),
 )
+_GENERAL_MATCHING = (
+    Algorithm(
+        "engine",
+        "general-matching",
+        True,
+        "ours; double cover, then blossoms after Edmonds 1965, Gabow 1976",
+        {"cpu": Home(_CPU + "general.matching:run")},
+    ),
+)
 _TABLES = {
     problem: {algorithm.name: algorithm for algorithm in algorithms}
-    for problem, algorithms in zip(PROBLEMS, (_MATCHING, _ASSIGNMENT, _TRANSPORT))
+    for problem, algorithms in zip(
+        PROBLEMS, (_MATCHING, _ASSIGNMENT, _TRANSPORT, _GENERAL_MATCHING)
+    )
 }
 
 STARTS = {
@@ -335,6 +347,9 @@ COMPONENTS = {
     "cuda": _CUDA + "components:strong_components",
 }
 """The functions that find strong components: backend -> function."""
+
+DOUBLE_COVERS = {"cpu": _CPU + "matching.engine:run"}
+"""The functions that match double covers of general graphs, held on the host, by backend."""
 
 B_MATCHING = _CPU + "matching.b_matching:run"
 """The function that finds maximum b-matchings, on the host."""
@@ -405,7 +420,7 @@ def algorithms(problem: str | None = None) -> list[Algorithm]:
 
     Parameters
     ----------
-    problem : {"matching", "assignment", "transport"}, optional
+    problem : {"matching", "assignment", "transport", "general-matching"}, optional
         List those for this problem only.
 
     Raises
@@ -420,7 +435,7 @@ def algorithms(problem: str | None = None) -> list[Algorithm]:
     ['engine', 'hk', 'hkdw', 'pfp', 'p-hk', 'p-pfp', 'p-dbfs']
     """
     if problem is None:
-        return [*_MATCHING, *_ASSIGNMENT, *_TRANSPORT]
+        return [algorithm for known in _TABLES.values() for algorithm in known.values()]
     if problem not in PROBLEMS:
         raise ValueError(f"problem must be None or one of {PROBLEMS}; got {problem!r}")
     return list(_TABLES[problem].values())
