@@ -3,6 +3,7 @@
 The checkers share the conversion of the input with the algorithms, and nothing else. That is:
 
 - `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
+- `gpumatch.general.graph`: `Graph` and `pattern_of`;
 - `gpumatch.costs`: `Costs`, `as_costs` and `CostBatch`, with the costs of pairs and of row ranges;
 - `gpumatch.costs.capacities`: `PairCapacities`;
 - `gpumatch.numeric.arrays`: `array_module`, `array_of`, `any_true` and `first_true`, which the
@@ -23,6 +24,7 @@ from gpumatch.certificates.batch import BatchCertificate, verify_batch
 from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verify_form
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.files import Proof, load, save
+from gpumatch.certificates.general import GeneralCertificate, verify_general
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
 from gpumatch.certificates.transport import TransportCertificate, verify_transport
@@ -36,6 +38,7 @@ __all__ = [
     "BottleneckCertificate",
     "Certificate",
     "CertificateError",
+    "GeneralCertificate",
     "ProductCertificate",
     "Proof",
     "TransportCertificate",
@@ -57,14 +60,16 @@ def verify(
     supply: Any = None,
     demand: Any = None,
     pair_capacity: Any = None,
+    triangle: str = "both",
 ) -> Certificate:
     """Check a matching, an assignment, a flow or a form of a matrix, and what proves it.
 
     Parameters
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
-        Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes.
-    result : Matching, BMatching, Assignment, BottleneckAssignment, Transport, \
+        Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes; for a
+        GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
+    result : Matching, GeneralMatching, BMatching, Assignment, BottleneckAssignment, Transport, \
             DulmageMendelsohn, BlockTriangularForm, ProductMatching, or a batch of assignments or \
             flows
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
@@ -85,6 +90,8 @@ def verify(
         Without them, those that the result names are taken for these.
     pair_capacity : optional
         The capacities of pairs, in the same way.
+    triangle : {"both", "upper", "lower"}
+        Of a `GeneralMatching`: the entries of a matrix that are edges, as they were chosen.
 
     Returns
     -------
@@ -118,6 +125,10 @@ def verify(
     >>> print(gm.verify(A, gm.maximum_matching(A)))
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
+    if hasattr(result, "mate"):
+        return verify_general(A, result, triangle=triangle)
+    if triangle != "both":
+        raise TypeError("triangle is for a GeneralMatching")
     if hasattr(result, "errors"):
         masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
         return verify_batch(A, result, sizes=sizes, optimal=optimal, **masses)
@@ -144,8 +155,9 @@ def verify(
         return verify_b_matching(A, result)
     if not hasattr(result, "row_to_col"):
         raise TypeError(
-            "result must be a Matching, a BMatching, an Assignment, a DulmageMendelsohn, a "
-            f"BlockTriangularForm or a ProductMatching; got {type(result).__name__}"
+            "result must be a Matching, a GeneralMatching, a BMatching, an Assignment, a "
+            "DulmageMendelsohn, a BlockTriangularForm or a ProductMatching; got "
+            f"{type(result).__name__}"
         )
     return verify_matching(A, result)
 

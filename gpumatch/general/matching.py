@@ -106,7 +106,7 @@ def maximum_matching(
         graph.indptr, graph.indices, mate, part, solve_cover, control, threads, seed
     )
     control.total = graph.order // 2
-    stats: dict[str, Any] = {**choice.names(), **choice.options, "start_size": _size(mate)}
+    stats: dict[str, Any] = {**choice.names(), **choice.options}
 
     def result(proof: np.ndarray | None) -> GeneralMatching:
         facts = stats | control.statistics()

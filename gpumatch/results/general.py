@@ -107,8 +107,8 @@ class GeneralMatching(Mates):
     proven : bool
         True if the algorithm has ended by itself, so that the matching is maximum.
     stats : dict
-        ``algorithm``, ``backend``, ``start_size``, ``odd_cycles``, ``phases``, ``seconds`` by part,
-        and ``trace``: one dict a phase.
+        ``algorithm``, ``backend``, ``phases``, ``levels``, ``seconds`` by part, and ``trace``: one
+        dict a phase, with its name in ``step``.
     """
 
     def __init__(
@@ -155,9 +155,12 @@ class GeneralMatching(Mates):
         >>> [vertices.tolist() for vertices in m.gallai_edmonds()]
         [[1, 2, 3], [0], [4, 5]]
         """
-        part = self._parts()
-        kinds = GeneralMatchingTask.OUTER, GeneralMatchingTask.INNER, GeneralMatchingTask.PERFECT
-        outer, inner, perfect = (self._named(part == kind) for kind in kinds)
+        outer, inner, perfect = (self._named(marks) for marks in self._marks())
+        return outer, inner, perfect
+
+    def part_ind(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The vertices of `gallai_edmonds` as int64 arrays."""
+        outer, inner, perfect = map(np.flatnonzero, self._marks())
         return outer, inner, perfect
 
     def tutte_berge_set(self) -> Any:
@@ -183,13 +186,15 @@ class GeneralMatching(Mates):
         >>> gm.general.maximum_matching(nx.Graph(["ax", "bx", "cx"])).tutte_berge_set()
         ['x']
         """
-        return self._named(self._parts() == GeneralMatchingTask.INNER)
+        return self._named(self._marks()[1])
 
     def tutte_berge_ind(self) -> np.ndarray:
         """The vertices of `tutte_berge_set` as an int64 array."""
-        return np.flatnonzero(self._parts() == GeneralMatchingTask.INNER)
+        return np.flatnonzero(self._marks()[1])
 
-    def _parts(self) -> np.ndarray:
+    def _marks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The vertices of D, A and C, as bool arrays."""
         if self._part is None:
             raise ValueError("the matching is not proven maximum: there is no decomposition")
-        return self._part
+        task, part = GeneralMatchingTask, self._part
+        return part == task.OUTER, part == task.INNER, part == task.PERFECT

@@ -12,9 +12,11 @@ from an outer vertex u to a vertex v does one of these:
 - v is inner, or in the same blossom as u: nothing.
 
 Invariant. Let u be an outer vertex that has been scanned, and v its neighbour. Then v is inner, or
-in the same blossom as u. Dissolving trees breaks this for their vertices with neighbours that are
-outer in other trees. Each such vertex joins the tree of the first of these neighbours, if it has
-not joined one by then (tree grafting after Azad, Buluç and Pothen).
+in the same blossom as u, or v is outer in another blossom and has not been scanned. Dissolving
+trees breaks this for their vertices with neighbours that have been scanned in other trees. By the
+invariant these vertices are inner, or outer and not scanned, at that time. Each of them joins the
+tree of the first of its outer neighbours, if it has not joined one by then (tree grafting after
+Azad, Buluç and Pothen). In a mesh most vertices of a tree are in one blossom and have been scanned.
 
 Why it ends with a maximum matching. When the queue is empty, all outer vertices have been scanned.
 Take the inner vertices away from the graph. By the invariant each blossom is then a component, and
@@ -25,33 +27,43 @@ vertices are D, the inner ones A.
 
 How long it takes. Between two augmentations each vertex is scanned, and joins a tree, once at most,
 and blossoms are found by union–find: O(m α(n)). There are n / 2 augmentations at most: O(n m α(n)).
-A tree is read twice before it is dissolved, when it grew and when its vertices are grafted; a tree
-without an augmenting path is never read again. So many short augmentations cost about as much as a
-few reads of the graph.
+A tree without an augmenting path is never read again. On the double covers' meshes, some thousand
+augmentations together read each edge about twice.
 
 Encodings
 ---------
 ``mate[v]``      the mate of v, -1 means unmatched
-``label[v]``     0 if v is in no tree; 1 + root if it is outer, -1 - root if it is inner; OUTSIDE if
-                 the search must not enter it. Such a vertex counts as inner
-``parent[v]``    of a vertex that joined as inner: the outer vertex that it was reached from
-``bridge[v]``    of a vertex that joined as inner and became outer: the ends of the edge that closed
-                 the blossom, the end on the side of v first; else -1 and anything
-``group[v]``     union–find of the blossoms: minus the size at the representative, else a vertex
-                 nearer to it
-``base[r]``      of a representative: the vertex of the blossom that is nearest to the root
-``chain[v]``     the next vertex of the tree that joined as outer, after v; -1 after the last
-``last[root]``   the last of them, of a root
-``queue``        a ring of outer vertices that wait to be scanned, each once: ``waits[v]``
-``released``     vertices that were dissolved last, all before ``counts[GRAFTED]`` grafted
-``stamp[v]``     of a base: the number of the last walk that has come by
+``queue``        a ring of outer vertices that wait to be scanned, each once
+``released``     vertices of the trees dissolved last that may have to join others; those before
+                 ``counts[GRAFTED]`` have been looked at
+``last[root]``   the vertex of a tree that was the last to join it as outer
 ``path``         memory for pairs of vertices
 
-An even alternating path leads from the root to each outer vertex v. From v on it is: if v joined as
-outer, its mate w, ``parent[w]``, and so on from there. If v joined as inner, and the edge xy with x
-on its side closed the blossom, then the path from x to v backwards, the edge xy, and the path from
-y on. A path so written is never walked while its mates change: its unmatched edges are listed
-first, and become the matched ones.
+Two arrays have a record for each vertex v, because a search comes to vertices in no order, and each
+record is one access to memory. What all neighbours are asked is in ``marks``, the rest in
+``facts``. Of a vertex in no tree, only LABEL and WAITS mean anything: a vertex gets the others when
+it joins a tree, so memory that no tree comes to is never touched.
+
+``marks[v, LABEL]``   0 if v is in no tree; 1 + root if it is outer, -1 - root if it is inner;
+                      OUTSIDE if the search must not enter it. Such a vertex counts as inner
+``marks[v, GROUP]``   union–find of the blossoms: minus the size at the representative, else a
+                      vertex nearer to it
+``facts[v, BASE]``    of a representative: the vertex of its blossom that is nearest to the root
+``facts[v, LINK]``    of a vertex that joined as inner: the outer vertex that it was reached from;
+                      of one that joined as outer: the next that did so in its tree, -1 after the
+                      last
+``facts[v, NEAR]``    of a vertex that joined as inner and became outer: the end on its side of the
+                      edge that closed the blossom; else -1
+``facts[v, FAR]``     the other end of that edge; of a vertex that joined as outer: the number of
+                      the last walk that has come by
+``facts[v, MATE]``    the mate of v; as long as v is in a tree, no mate in it changes
+``facts[v, WAITS]``   1 if v is in the queue or is being scanned, else 0
+
+An even alternating path leads from the root to each outer vertex v. From v on it is this. If v
+joined as outer: its mate w, ``facts[w, LINK]``, and so on from there. If v joined as inner, and the
+edge xy with x on its side closed the blossom: the path from x to v backwards, the edge xy, and the
+path from y on. No such path is walked while its mates change: its unmatched edges are listed first,
+and then become the matched ones.
 
 References
 ----------
@@ -75,6 +87,9 @@ __all__ = ["OUTSIDE", "search"]
 OUTSIDE = np.int32(-(2**31))
 """The label of vertices that the search must not enter."""
 
+_LABEL, _GROUP = range(2)
+_BASE, _LINK, _NEAR, _FAR, _MATE, _WAITS = range(6)
+_FACTS = 8  # numbers in a record of facts, two of them unused: records do not lie across lines
 _HEAD, _WAITING, _FOUND, _READ, _RELEASED, _GRAFTED, _WALKS = range(7)
 _MOST_WALKS = 2**31 - 1
 
@@ -82,17 +97,12 @@ _MOST_WALKS = 2**31 - 1
 class Forest(NamedTuple):
     """The state of a search; see the module."""
 
-    label: np.ndarray
-    parent: np.ndarray
-    bridge: np.ndarray
-    group: np.ndarray
-    base: np.ndarray
-    chain: np.ndarray
-    last: np.ndarray
+    mate: np.ndarray
+    marks: np.ndarray
+    facts: np.ndarray
     queue: np.ndarray
-    waits: np.ndarray
     released: np.ndarray
-    stamp: np.ndarray
+    last: np.ndarray
     path: np.ndarray
 
 
@@ -124,39 +134,41 @@ def search(
         True unless ``control`` has stopped the search.
     """
     roots = np.flatnonzero((mate < 0) & (label == 0)).astype(np.int32)
-    matched = int(np.count_nonzero(mate >= 0)) // 2
-    forest, counts = _planted(mate.size, label, roots)
-    done = not roots.size
-    while not done:
-        if control.tick(matched + int(counts[_FOUND])):
-            return False
-        done = _grow(indptr, indices, budget, mate, forest, counts)
-    found, read = int(counts[_FOUND]), int(counts[_READ])
-    control.phase(found=found, matched=matched + found, step="blossoms", edges=read)
+    if roots.size:
+        matched = int(np.count_nonzero(mate >= 0)) // 2
+        forest, counts = _planted(mate, label, roots)
+        while not _grow(
+            indptr, indices, budget,  # IN
+            forest, counts,  # OUT
+        ):  # fmt: skip
+            if control.tick(matched + int(counts[_FOUND])):
+                return False
+        label[:] = forest.marks[:, _LABEL]
+        found, read = int(counts[_FOUND]), int(counts[_READ])
+        control.phase(found=found, matched=matched + found, step="blossoms", edges=read)
     return True
 
 
-def _planted(n: int, label: np.ndarray, roots: np.ndarray) -> tuple[Forest, np.ndarray]:
+def _planted(mate: np.ndarray, label: np.ndarray, roots: np.ndarray) -> tuple[Forest, np.ndarray]:
     """A forest of roots alone, and its counts."""
+    n = mate.size
     forest = Forest(
-        label=label,
-        parent=np.empty(n, np.int32),
-        bridge=np.full((n, 2), -1, np.int32),
-        group=np.full(n, -1, np.int32),
-        base=np.arange(n, dtype=np.int32),
-        chain=np.empty(n, np.int32),
-        last=np.empty(n, np.int32),
+        mate=mate,
+        marks=np.zeros((n, 2), np.int32),
+        facts=np.zeros((n, _FACTS), np.int32),
         queue=np.empty(n, np.int32),
-        waits=np.zeros(n, np.bool_),
         released=np.empty(n, np.int32),
-        stamp=np.zeros(n, np.int32),
+        last=np.empty(n, np.int32),
         path=np.empty((n, 2), np.int32),
     )
-    label[roots] = 1 + roots
-    forest.chain[roots] = -1
+    outside = np.flatnonzero(label)
+    forest.marks[outside, _LABEL] = label[outside]
+    forest.marks[roots, _LABEL], forest.marks[roots, _GROUP] = 1 + roots, -1
+    forest.facts[roots, _BASE], forest.facts[roots, _WAITS] = roots, 1
+    for fact in _LINK, _NEAR, _MATE:
+        forest.facts[roots, fact] = -1
     forest.last[roots] = roots
     forest.queue[: roots.size] = roots
-    forest.waits[roots] = True
     counts = np.zeros(7, np.int64)
     counts[_WAITING] = roots.size
     return forest, counts
@@ -166,81 +178,85 @@ def _planted(n: int, label: np.ndarray, roots: np.ndarray) -> tuple[Forest, np.n
 
 
 @kernel
-def _grow(indptr, indices, budget, mate, forest, counts):
+def _grow(indptr, indices, budget, forest, counts):
     """Graft and scan until no vertex waits (True) or the budget is spent (False)."""
     limit = counts[_READ] + budget
     while counts[_READ] < limit:
         if counts[_GRAFTED] < counts[_RELEASED]:
             v = forest.released[counts[_GRAFTED]]
             counts[_GRAFTED] += 1
-            if forest.label[v] == 0:
-                _graft(v, indptr, indices, mate, forest, counts)
+            if forest.marks[v, _LABEL] == 0:
+                _graft(v, indptr, indices, forest, counts)
         elif counts[_WAITING] > 0:
             u = forest.queue[counts[_HEAD]]
-            counts[_HEAD] = counts[_HEAD] + 1 if counts[_HEAD] + 1 < len(mate) else 0
+            counts[_HEAD] = counts[_HEAD] + 1 if counts[_HEAD] + 1 < len(forest.queue) else 0
             counts[_WAITING] -= 1
-            forest.waits[u] = False
-            if forest.label[u] > 0:
-                _scan(u, indptr, indices, mate, forest, counts)
+            if forest.marks[u, _LABEL] > 0:
+                _scan(u, indptr, indices, forest, counts)
+            forest.facts[u, _WAITS] = 0
         else:
             return True
     return False
 
 
 @kernel
-def _scan(u, indptr, indices, mate, forest, counts):
+def _scan(u, indptr, indices, forest, counts):
     """Look at all neighbours of an outer vertex, until its tree is dissolved."""
-    label = forest.label
-    tree = label[u]
+    marks, facts = forest.marks, forest.facts
+    tree = marks[u, _LABEL]
+    blossom = _representative(u, marks)
     counts[_READ] += indptr[u + 1] - indptr[u]
     for e in range(indptr[u], indptr[u + 1]):
         v = indices[e]
-        other = label[v]
+        other = marks[v, _LABEL]
         if other < 0:
             continue
         if other == 0:
-            _join(v, u, mate, forest, counts)
+            _join(v, u, forest.mate, marks, facts, forest.queue, forest.last, counts)
         elif other != tree:
-            _augment(u, v, mate, forest, counts)
+            _augment(u, v, forest, counts)
             return
-        elif _representative(u, forest.group) != _representative(v, forest.group):
-            _shrink(u, v, mate, forest, counts)
+        elif marks[v, _GROUP] != blossom and _representative(v, marks) != blossom:
+            _shrink(u, v, marks, facts, forest.queue, counts)
+            blossom = _representative(u, marks)
 
 
 @kernel
-def _graft(v, indptr, indices, mate, forest, counts):
+def _graft(v, indptr, indices, forest, counts):
     """Let a vertex join a tree next to it, if there is one."""
+    marks, facts = forest.marks, forest.facts
     for e in range(indptr[v], indptr[v + 1]):
         counts[_READ] += 1
         u = indices[e]
-        if forest.label[u] > 0:
-            _join(v, u, mate, forest, counts)
+        if marks[u, _LABEL] > 0:
+            _join(v, u, forest.mate, marks, facts, forest.queue, forest.last, counts)
             return
 
 
 @kernel
-def _join(v, u, mate, forest, counts):
+def _join(v, u, mate, marks, facts, queue, last, counts):
     """Let ``v`` join the tree of the outer vertex ``u`` as inner, and its mate as outer."""
-    tree = forest.label[u]
+    tree = marks[u, _LABEL]
     root = tree - 1
     w = mate[v]
-    forest.label[v] = -tree
-    forest.parent[v] = u
-    forest.label[w] = tree
-    forest.chain[forest.last[root]] = w
-    forest.chain[w] = -1
-    forest.last[root] = w
-    _push(w, forest, counts)
+    marks[v, _LABEL], marks[v, _GROUP] = -tree, -1
+    facts[v, _BASE], facts[v, _MATE], facts[v, _LINK], facts[v, _NEAR] = v, w, u, -1
+    marks[w, _LABEL], marks[w, _GROUP] = tree, -1
+    facts[w, _BASE], facts[w, _MATE], facts[w, _LINK], facts[w, _NEAR] = w, v, -1, -1
+    facts[w, _FAR] = 0
+    facts[last[root], _LINK] = w
+    last[root] = w
+    _push(w, facts, queue, counts)
 
 
 @kernel
-def _push(v, forest, counts):
+def _push(v, facts, queue, counts):
     """Let an outer vertex wait to be scanned, unless it does so already."""
-    if forest.waits[v]:
+    if facts[v, _WAITS] != 0:
         return
-    forest.waits[v] = True
+    facts[v, _WAITS] = 1
     slot = counts[_HEAD] + counts[_WAITING]
-    forest.queue[slot if slot < len(forest.queue) else slot - len(forest.queue)] = v
+    queue[slot if slot < len(queue) else slot - len(queue)] = v
     counts[_WAITING] += 1
 
 
@@ -248,126 +264,135 @@ def _push(v, forest, counts):
 
 
 @kernel
-def _representative(v, group):
+def _representative(v, marks):
     """The representative of the blossom of ``v``; halves the way there."""
-    while group[v] >= 0:
-        above = group[v]
-        if group[above] >= 0:
-            group[v] = group[above]
+    v = np.int64(v)
+    while marks[v, _GROUP] >= 0:
+        above = np.int64(marks[v, _GROUP])
+        if marks[above, _GROUP] >= 0:
+            marks[v, _GROUP] = marks[above, _GROUP]
         v = above
     return v
 
 
 @kernel
-def _unite(u, v, group):
-    """Make one set of those of two vertices."""
-    one, other = _representative(u, group), _representative(v, group)
+def _unite(u, v, marks):
+    """Make one set of those of two vertices; return its representative."""
+    one, other = _representative(u, marks), _representative(v, marks)
     if one == other:
-        return
-    if group[one] > group[other]:
+        return one
+    if marks[one, _GROUP] > marks[other, _GROUP]:
         one, other = other, one
-    group[one] += group[other]
-    group[other] = one
+    marks[one, _GROUP] += marks[other, _GROUP]
+    marks[other, _GROUP] = one
+    return one
 
 
 @kernel
-def _base_of(v, forest):
-    return np.int64(forest.base[_representative(v, forest.group)])
+def _base_of(v, marks, facts):
+    return np.int64(facts[_representative(v, marks), _BASE])
 
 
 @kernel
-def _base_above(b, mate, forest):
+def _base_above(b, marks, facts):
     """The base of the blossom above that with base ``b``; -1 if that has the root."""
-    w = mate[b]
-    return np.int64(-1) if w < 0 else _base_of(forest.parent[w], forest)
+    w = facts[b, _MATE]
+    return np.int64(-1) if w < 0 else _base_of(facts[w, _LINK], marks, facts)
 
 
 @kernel
-def _meeting(u, v, mate, forest, counts):
+def _meeting(u, v, marks, facts, counts):
     """The base of the nearest blossom above both ``u`` and ``v``; walks from both in turns."""
     if counts[_WALKS] == _MOST_WALKS:
-        forest.stamp[:] = 0
+        _forget_walks(facts)
         counts[_WALKS] = 0
     counts[_WALKS] += 1
-    one, other = _base_of(u, forest), _base_of(v, forest)
+    one, other = _base_of(u, marks, facts), _base_of(v, marks, facts)
     while True:
         if one >= 0:
-            if forest.stamp[one] == counts[_WALKS]:
+            if facts[one, _FAR] == counts[_WALKS]:
                 return one
-            forest.stamp[one] = counts[_WALKS]
-            one = _base_above(one, mate, forest)
+            facts[one, _FAR] = counts[_WALKS]
+            one = _base_above(one, marks, facts)
         one, other = other, one
 
 
 @kernel
-def _shrink(u, v, mate, forest, counts):
-    """Make one blossom of the cycle that the edge ``uv`` of outer vertices of a tree closes."""
-    top = _meeting(u, v, mate, forest, counts)
-    _absorb(u, v, top, mate, forest, counts)
-    _absorb(v, u, top, mate, forest, counts)
+def _forget_walks(facts):
+    for v in range(len(facts)):
+        if facts[v, _NEAR] < 0:
+            facts[v, _FAR] = 0
 
 
 @kernel
-def _absorb(near, far, top, mate, forest, counts):
+def _shrink(u, v, marks, facts, queue, counts):
+    """Make one blossom of the cycle that the edge ``uv`` of outer vertices of a tree closes."""
+    top = _meeting(u, v, marks, facts, counts)
+    _absorb(u, v, top, marks, facts, queue, counts)
+    _absorb(v, u, top, marks, facts, queue, counts)
+
+
+@kernel
+def _absorb(near, far, top, marks, facts, queue, counts):
     """Unite what is from ``near`` up to the blossom with base ``top`` with that blossom."""
-    b = _base_of(near, forest)
+    b = _base_of(near, marks, facts)
     while b != top:
-        w = mate[b]
-        forest.label[w] = -forest.label[w]
-        forest.bridge[w, 0], forest.bridge[w, 1] = near, far
-        _push(w, forest, counts)
-        above = forest.parent[w]
-        next_base = _base_of(above, forest)
-        _unite(b, w, forest.group)
-        _unite(w, above, forest.group)
+        w = facts[b, _MATE]
+        marks[w, _LABEL] = -marks[w, _LABEL]
+        facts[w, _NEAR], facts[w, _FAR] = near, far
+        _push(w, facts, queue, counts)
+        above = facts[w, _LINK]
+        next_base = _base_of(above, marks, facts)
+        _unite(b, w, marks)
+        facts[_unite(w, above, marks), _BASE] = next_base
         b = next_base
-    forest.base[_representative(top, forest.group)] = top
 
 
 # -- augmenting --------------------------------------------------------------------------------
 
 
 @kernel
-def _augment(u, v, mate, forest, counts):
+def _augment(u, v, forest, counts):
     """Flip the path from root to root over the edge ``uv``, and dissolve both trees."""
-    count = _list_edges(u, 0, mate, forest)
-    count = _list_edges(v, count, mate, forest)
-    one, other = forest.label[u] - 1, forest.label[v] - 1
+    count = _list_edges(u, 0, forest)
+    count = _list_edges(v, count, forest)
     forest.path[count, 0], forest.path[count, 1] = u, v
+    one, other = forest.marks[u, _LABEL] - 1, forest.marks[v, _LABEL] - 1
     counts[_RELEASED] = counts[_GRAFTED] = 0
-    _dissolve(one, mate, forest, counts)
-    _dissolve(other, mate, forest, counts)
+    _dissolve(one, forest, counts)
+    _dissolve(other, forest, counts)
     for k in range(count + 1):
         a, b = forest.path[k, 0], forest.path[k, 1]
-        mate[a] = b
-        mate[b] = a
+        forest.mate[a] = b
+        forest.mate[b] = a
     counts[_FOUND] += 1
 
 
 @kernel
-def _list_edges(v, count, mate, forest):
+def _list_edges(v, count, forest):
     """List the unmatched edges of the path from an outer vertex to the root in ``path[count:]``.
 
     A segment of the path, from a vertex down to the mate of the vertex where it ends, may have to
     wait. Those that do are at the end of `path`. Returns the number of edges in the list.
     """
-    path = forest.path
+    facts, path = forest.facts, forest.path
     waiting = len(path)
     end = -1
     while True:
-        if forest.bridge[v, 0] >= 0:
-            near, far = forest.bridge[v, 0], forest.bridge[v, 1]
+        near = facts[v, _NEAR]
+        if near >= 0:
+            far = facts[v, _FAR]
             path[count, 0], path[count, 1] = near, far
             count += 1
             waiting -= 1
             path[waiting, 0], path[waiting, 1] = near, v
             v = far
             continue
-        w = mate[v]
+        w = facts[v, _MATE]
         if w != end:
-            path[count, 0], path[count, 1] = w, forest.parent[w]
+            v = facts[w, _LINK]
+            path[count, 0], path[count, 1] = w, v
             count += 1
-            v = forest.parent[w]
         elif waiting < len(path):
             v, end = path[waiting, 0], path[waiting, 1]
             waiting += 1
@@ -376,21 +401,21 @@ def _list_edges(v, count, mate, forest):
 
 
 @kernel
-def _dissolve(root, mate, forest, counts):
-    """Take all vertices of a tree out of it, before mates change, and list them."""
-    outer = np.int32(root)
+def _dissolve(root, forest, counts):
+    """Take all vertices of a tree out of it, before mates change; list those to be grafted."""
+    outer = np.int64(root)
     while outer >= 0:
+        after, inner = forest.facts[outer, _LINK], forest.facts[outer, _MATE]
         _release(outer, forest, counts)
-        if mate[outer] >= 0:
-            _release(mate[outer], forest, counts)
-        outer = forest.chain[outer]
+        if inner >= 0:
+            _release(inner, forest, counts)
+        outer = np.int64(after)
 
 
 @kernel
 def _release(v, forest, counts):
-    forest.label[v] = 0
-    forest.bridge[v, 0] = -1
-    forest.group[v] = -1
-    forest.base[v] = v
-    forest.released[counts[_RELEASED]] = v
-    counts[_RELEASED] += 1
+    marks, facts = forest.marks, forest.facts
+    if marks[v, _LABEL] < 0 or facts[v, _WAITS] != 0:
+        forest.released[counts[_RELEASED]] = v
+        counts[_RELEASED] += 1
+    marks[v, _LABEL] = 0

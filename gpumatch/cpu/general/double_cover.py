@@ -32,8 +32,10 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Control, GeneralMatchingTask, MatchingTask
+from gpumatch.cpu.matching import cheap
 from gpumatch.cpu.matching.vertex_cover import cover
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["Fractional", "solve"]
 
@@ -61,12 +63,21 @@ class Fractional:
 
 
 def solve(task: GeneralMatchingTask) -> Fractional | None:
-    """The fractional matching; None if ``control`` stopped the run."""
+    """The fractional matching that extends the task's; None if ``control`` stopped the run.
+
+    Then, and after an exception, the task has the best matching so far.
+    """
     double = _DoubleCover(task.indptr, task.indices)
     after, before = task.mate.copy(), task.mate.copy()
     control = _Halved(task.control)
     cover_task = MatchingTask(double, after, before, control, task.threads, task.seed)
-    if not task.solve_cover(cover_task):
+    is_done = False
+    try:
+        is_done = cheap.run(cover_task) and task.solve_cover(cover_task)
+    finally:
+        if not is_done:
+            _keep_best(after, before, task.mate)
+    if not is_done:
         return None
     mate, odd_cycles = _rounded(after, before)
     outside, is_inner = cover(double, after, before)
@@ -99,14 +110,11 @@ class _Halved:
 
     def __init__(self, control: Control) -> None:
         self._control = control
-        self.seconds = control.seconds
-
-    @property
-    def stopped(self) -> bool:
-        return self._control.stopped
+        self.seconds, self.stopped = control.seconds, control.stopped
 
     def tick(self, matched: int) -> bool:
-        return self._control.tick(matched // 2)
+        self.stopped = self._control.tick(matched // 2)
+        return self.stopped
 
     def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
         self._control.phase(
@@ -115,6 +123,17 @@ class _Halved:
 
     def part(self, name: str) -> AbstractContextManager[None]:
         return self._control.part(name)
+
+
+def _keep_best(after: np.ndarray, before: np.ndarray, mate: np.ndarray) -> None:
+    """Write the matching of a cover that is not maximum into ``mate``, if it has more edges."""
+    for mates, partners in (after, before), (before, after):
+        ends = np.flatnonzero(mates >= 0)
+        mates[ends[partners[mates[ends]] != ends]] = -1  # half of a path that was being flipped
+        mates[mates < 0] = -1
+    rounded, _ = _rounded(after, before)
+    if count_matched(rounded) > count_matched(mate):
+        mate[:] = rounded
 
 
 def _rounded(after: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, int]:

@@ -1,12 +1,22 @@
 """Maximum cardinality matching of any graph: the driver.
 
-1. Karp–Sipser matches most vertices (`karp_sipser`).
+1. Karp–Sipser matches most vertices, if many have few neighbours (`karp_sipser`).
 2. The double cover gives a fractional matching, and with it all but one vertex of each odd cycle,
    and the vertices that no augmenting path needs (`double_cover`).
 3. A forest with blossoms matches what the odd cycles have left (`blossoms`).
 
 The parts of the Gallai–Edmonds decomposition are D and A of the double cover, and of the rest the
 outer and the inner vertices of the forest.
+
+Without Karp–Sipser the cheap matching of the double cover is the start. Processor time in ms on a
+busy machine, start and double cover together, and the odd cycles that they leave:
+
+    graph (n = 2**18)     Karp–Sipser  odd cycles   cheap  odd cycles
+    delaunay                       44         416       6         272
+    rgg                            95        2286       8         494
+    uniform, d = 3                137           2      65           6
+    kron (2**16)                   32           0      42           0
+    road (600,000)                 71         737     245         835
 """
 
 from __future__ import annotations
@@ -19,20 +29,30 @@ from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run"]
 
+FEW, PART = 2, 16
+"""Karp–Sipser comes first if one in PART vertices has from 1 to FEW neighbours.
+
+Such vertices are 16 % of kron and 88 % of road, and at most 0.1 % of the others in the table.
+"""
+
 
 def run(task: GeneralMatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless ``control`` stopped it."""
     mate, control = task.mate, task.control
-    with control.part("start"):
-        if not karp_sipser.run(task):
-            return False
+    if _has_low_degrees(task.indptr):
+        with control.part("start"):
+            before = _size(mate)
+            if not karp_sipser.run(task):
+                return False
+            control.phase(found=_size(mate) - before, matched=_size(mate), step="karp-sipser")
     with control.part("double cover"):
         fractional = double_cover.solve(task)
         if fractional is None:
             return False
         mate[:] = fractional.mate
-        size, cycles = count_matched(mate) // 2, fractional.odd_cycles
-        control.phase(found=0, matched=size, step="odd cycles", count=cycles)
+        control.phase(
+            found=0, matched=_size(mate), step="odd cycles", odd_cycles=fractional.odd_cycles
+        )
     with control.part("blossoms"):
         label = np.zeros(mate.size, np.int32)
         label[fractional.is_outer | fractional.is_inner] = blossoms.OUTSIDE
@@ -41,3 +61,12 @@ def run(task: GeneralMatchingTask) -> bool:
     task.part[(label > 0) | fractional.is_outer] = task.OUTER
     task.part[((label < 0) & (label != blossoms.OUTSIDE)) | fractional.is_inner] = task.INNER
     return True
+
+
+def _has_low_degrees(indptr: np.ndarray) -> bool:
+    degrees = np.diff(indptr)
+    return PART * int(np.count_nonzero((degrees > 0) & (degrees <= FEW))) > degrees.size
+
+
+def _size(mate: np.ndarray) -> int:
+    return count_matched(mate) // 2
