@@ -1,0 +1,205 @@
+"""The forest with blossoms by itself, from any start, with any budget, and with planted faults."""
+
+from __future__ import annotations
+
+import inspect
+import types
+
+import numpy as np
+import pytest
+
+from gpumatch.certificates import CertificateError, verify
+from gpumatch.contracts import GeneralMatchingTask
+from gpumatch.cpu.general import blossoms
+from gpumatch.general.graph import pattern_of
+from gpumatch.results.general import GeneralMatching
+from gpumatch.running.control import Control
+from tests.general_graphs import (
+    chain_of_triangles,
+    every_graph,
+    factor_critical,
+    flowers,
+    random_graph,
+    side_by_side,
+    sizes_by_subsets,
+    with_parts,
+)
+
+TASK = GeneralMatchingTask
+
+
+def start(graph, rng, share):
+    """A matching of some edges in any order."""
+    mate = np.full(graph.order, -1, np.int32)
+    owners = np.repeat(np.arange(graph.order), np.diff(graph.indptr))
+    for place in rng.permutation(graph.indices.size)[: int(share * graph.indices.size)]:
+        u, v = owners[place], graph.indices[place]
+        if mate[u] < 0 and mate[v] < 0:
+            mate[u], mate[v] = v, u
+    return mate
+
+
+def result_of(mate, label):
+    part = np.where(label > 0, TASK.OUTER, np.where(label < 0, TASK.INNER, TASK.PERFECT))
+    return GeneralMatching(mate, part.astype(np.int8), nodes=None, stats={})
+
+
+def searched(edges, mate=None, search=blossoms.search, **options):
+    graph = pattern_of((edges, None))
+    mate = np.full(graph.order, -1, np.int32) if mate is None else mate
+    label = np.zeros(graph.order, np.int32)
+    assert search(graph.indptr, graph.indices, mate, label, Control(), **options)
+    return result_of(mate, label)
+
+
+def check_sizes(graphs, orders, search=blossoms.search, rng=None, share=0.0):
+    """All small graphs at once."""
+    edges, firsts = side_by_side(graphs, orders)
+    mate = None if rng is None else start(pattern_of((edges, None)), rng, share)
+    result = searched(edges, mate, search)
+    found = np.add.reduceat(result.mate >= 0, firsts) // 2
+    assert np.array_equal(found, sizes_by_subsets(graphs, orders))
+    verify((edges, None), result)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_every_small_graph(n):
+    graphs = every_graph(n)
+    check_sizes(graphs, [n] * len(graphs))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_random_small_graphs_from_any_start(share):
+    rng = np.random.default_rng(int(10 * share))
+    orders = rng.integers(1, 13, 1500)
+    graphs = [random_graph(n, rng) for n in orders]
+    check_sizes(graphs, orders, rng=rng, share=share)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nested_blossoms(seed):
+    """All vertices of a factor-critical graph are outer, whatever is matched first."""
+    rng = np.random.default_rng(seed)
+    edges = factor_critical(400, rng)
+    graph = pattern_of((edges, None))
+    result = searched(edges, start(graph, rng, 1.0))
+    assert result.size == graph.order // 2
+    assert result.gallai_edmonds()[0].size == graph.order
+    verify((edges, None), result)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_labels_are_the_decomposition(seed):
+    rng = np.random.default_rng(seed)
+    edges, parts = with_parts(6 * seed, 10 * seed + 1, 40, rng)
+    result = searched(edges, start(pattern_of((edges, None)), rng, 0.5))
+    for found, part in zip(result.part_ind(), (TASK.OUTER, TASK.INNER, TASK.PERFECT)):
+        assert np.array_equal(found, np.flatnonzero(parts == part))
+
+
+@pytest.mark.parametrize("budget", [1, 3, 50])
+def test_any_budget_brings_the_same_matching(budget):
+    edges = factor_critical(60, np.random.default_rng(5))
+    assert np.array_equal(searched(edges, budget=budget).mate, searched(edges).mate)
+
+
+def test_a_search_does_not_enter_what_is_outside():
+    graph = pattern_of(([(0, 1), (1, 2), (2, 3), (3, 0), (1, 3)], None))
+    label = np.zeros(4, np.int32)
+    label[3] = blossoms.OUTSIDE
+    mate = np.full(4, -1, np.int32)
+    assert blossoms.search(graph.indptr, graph.indices, mate, label, Control())
+    assert mate[3] == -1
+    assert label[3] == blossoms.OUTSIDE
+    assert (mate >= 0).sum() == 2
+
+
+@pytest.mark.parametrize("ticks", [1, 2, 5])
+def test_a_search_that_stops_leaves_a_matching(ticks):
+    edges = chain_of_triangles(200)
+    graph = pattern_of((edges, None))
+    seen = []
+    control = Control(callback=lambda _: seen.append(1) or len(seen) >= ticks)
+    mate, label = np.full(graph.order, -1, np.int32), np.zeros(graph.order, np.int32)
+    assert not blossoms.search(graph.indptr, graph.indices, mate, label, control, budget=40)
+    ends = np.flatnonzero(mate >= 0)
+    assert 0 < ends.size < graph.order - 1
+    assert np.array_equal(mate[mate[ends]], ends)
+
+
+def test_numbers_of_walks_begin_again(monkeypatch):
+    """After 2**31 walks no old stamp may count. Kernels have constants, so this runs in Python."""
+    plain = in_python(("_MOST_WALKS = 2**31 - 1", "_MOST_WALKS = 3"))
+    edges = flowers(3, 5)
+    result = searched(edges, search=plain.search)
+    assert result.size == searched(edges).size
+    verify((edges, None), result)
+
+
+# -- planted faults --------------------------------------------------------------------------------
+
+
+def in_python(*changes):
+    """The module with some of its lines changed, and its kernels as Python functions."""
+    source = inspect.getsource(blossoms).replace("@kernel\n", "")
+    for old, new in changes:
+        assert old in source, old
+        source = source.replace(old, new)
+    module = types.ModuleType("blossoms_in_python")
+    exec(source, module.__dict__)
+    return module
+
+
+FAULTS = {
+    "no blossoms": ("            _shrink(u, v, marks", "            0 and _shrink(u, v, marks"),
+    "one side is absorbed": ("    _absorb(v, u, top,", "    0 and _absorb(v, u, top,"),
+    "bridges the wrong way round": (
+        "facts[w, _NEAR], facts[w, _FAR] = near, far", "facts[w, _NEAR], facts[w, _FAR] = far, near"
+    ),
+    "absorbed vertices are not scanned": (
+        "= near, far\n        _push(w, facts, queue, counts)", "= near, far"
+    ),
+    "no grafts": ("                _graft(v, indptr", "                0 and _graft(v, indptr"),
+    "inner vertices alone are grafted": ("or facts[v, _WAITS] != 0:", "and True:"),
+    "waiting vertices alone are grafted": ("if marks[v, _LABEL] < 0 or ", "if "),
+    "a vertex that is being scanned does not wait": (
+        "            counts[_WAITING] -= 1\n",
+        "            counts[_WAITING] -= 1\n            forest.facts[u, _WAITS] = 0\n",
+    ),
+    "a segment of a path is lost": ("            waiting -= 1\n            path[waiting, 0]",
+                                    "            path[waiting - 1, 0]"),
+}  # fmt: skip
+
+
+def small_graphs():
+    rng = np.random.default_rng(11)
+    orders = rng.integers(5, 13, 150)
+    return [random_graph(n, rng) for n in orders], orders
+
+
+def test_the_kernels_in_python_do_as_compiled():
+    graphs, orders = small_graphs()
+    check_sizes(graphs, orders, in_python().search)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_seen(fault):
+    """By the checker, wherever the size or the matching is wrong."""
+    search = in_python(FAULTS[fault]).search
+    rng = np.random.default_rng(12)
+    graphs, _ = small_graphs()
+    graphs += [edges for edges in (random_graph(40, rng) for _ in range(40)) if len(edges) < 80]
+    graphs += [rng.integers(0, n, (m, 2)) for n in (300, 9000) for m in (n, 5 * n // 4, 2 * n)]
+    seen = 0
+    for edges in filter(len, graphs):
+        if seen and len(edges) > 100:
+            break
+        size = searched(edges).size
+        try:
+            result = searched(edges, search=search)
+            certificate = verify((edges, None), result)
+        except (CertificateError, IndexError):
+            seen += 1
+            continue
+        assert certificate.size == size
+    assert seen > 0
