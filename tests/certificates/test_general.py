@@ -32,7 +32,8 @@ def test_a_right_claim():
     assert (certificate.problem, certificate.size, certificate.bound) == ("general-matching", 3, 3)
     assert (certificate.odd_components, certificate.barrier, certificate.edges) == (2, 1, 7)
     assert str(certificate) == (
-        "maximum: a matching of 3 edges, and 2 odd components without 1 vertices, checked on 7 edges"
+        "maximum: a matching of 3 edges, and 2 odd components without 1 vertices, "
+        "checked on 7 edges"
     )
 
 

@@ -116,9 +116,7 @@ def test_the_arrays_are_the_graphs_own():
 
 def test_two_weights_of_one_edge_are_refused():
     matrix = csr_array([[0, 1, 0], [1, 0, 2], [0, 3, 0]])
-    with pytest.raises(
-        ValueError, match=r"edge \(1, 2\) has the weight 2 in one triangle and 3 in"
-    ):
+    with pytest.raises(ValueError, match=r"edge \(1, 2\) has the weight 2 in one triangle and 3"):
         weighted_of(matrix)
     assert pattern_of(matrix).size == 2
 
