@@ -81,6 +81,7 @@ import numpy as np
 from gpumatch.contracts import Control
 from gpumatch.cpu.matching.sides import BUDGET
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 
 __all__ = ["OUTSIDE", "search"]
 
@@ -92,6 +93,8 @@ _BASE, _LINK, _NEAR, _FAR, _MATE, _WAITS = range(6)
 _FACTS = 8  # numbers in a record of facts, two of them unused: records do not lie across lines
 _HEAD, _WAITING, _FOUND, _READ, _RELEASED, _GRAFTED, _WALKS = range(7)
 _MOST_WALKS = 2**31 - 1
+AHEAD = 3
+"""Vertices of the queue from one step of fetching to the next."""
 
 
 class Forest(NamedTuple):
@@ -104,6 +107,8 @@ class Forest(NamedTuple):
     released: np.ndarray
     last: np.ndarray
     path: np.ndarray
+    flat_marks: np.ndarray
+    flat_facts: np.ndarray
 
 
 def search(
@@ -152,14 +157,17 @@ def search(
 def _planted(mate: np.ndarray, label: np.ndarray, roots: np.ndarray) -> tuple[Forest, np.ndarray]:
     """A forest of roots alone, and its counts."""
     n = mate.size
+    marks, facts = np.zeros((n, 2), np.int32), np.zeros((n, _FACTS), np.int32)
     forest = Forest(
         mate=mate,
-        marks=np.zeros((n, 2), np.int32),
-        facts=np.zeros((n, _FACTS), np.int32),
+        marks=marks,
+        facts=facts,
         queue=np.empty(n, np.int32),
         released=np.empty(n, np.int32),
         last=np.empty(n, np.int32),
         path=np.empty((n, 2), np.int32),
+        flat_marks=marks.reshape(-1),
+        flat_facts=facts.reshape(-1),
     )
     outside = np.flatnonzero(label)
     forest.marks[outside, _LABEL] = label[outside]
@@ -191,12 +199,40 @@ def _grow(indptr, indices, budget, forest, counts):
             u = forest.queue[counts[_HEAD]]
             counts[_HEAD] = counts[_HEAD] + 1 if counts[_HEAD] + 1 < len(forest.queue) else 0
             counts[_WAITING] -= 1
+            _foresee(indptr, indices, forest, counts)
             if forest.marks[u, _LABEL] > 0:
                 _scan(u, indptr, indices, forest, counts)
             forest.facts[u, _WAITS] = 0
         else:
             return True
     return False
+
+
+@kernel
+def _foresee(indptr, indices, forest, counts):
+    """Fetch what will be read of vertices that are AHEAD in the queue, in four steps."""
+    if counts[_WAITING] <= 4 * AHEAD:
+        return
+    queue, slot = forest.queue, counts[_HEAD]
+    prefetch(indptr, queue[_slot(slot, 4 * AHEAD, queue)])
+    u = queue[_slot(slot, 3 * AHEAD, queue)]
+    first, last = indptr[u], indptr[u + 1]
+    prefetch_range(indices, first, last - 1)
+    u = queue[_slot(slot, 2 * AHEAD, queue)]
+    for e in range(indptr[u], indptr[u + 1]):
+        prefetch(forest.flat_marks, 2 * np.int64(indices[e]))
+    u = queue[_slot(slot, AHEAD, queue)]
+    for e in range(indptr[u], indptr[u + 1]):
+        v = np.int64(indices[e])
+        if forest.marks[v, _LABEL] == 0:
+            prefetch(forest.mate, v)
+            prefetch(forest.flat_facts, _FACTS * v)
+
+
+@kernel
+def _slot(head, ahead, queue):
+    slot = head + ahead
+    return slot if slot < len(queue) else slot - len(queue)
 
 
 @kernel
@@ -276,11 +312,8 @@ def _representative(v, marks):
 
 
 @kernel
-def _unite(u, v, marks):
-    """Make one set of those of two vertices; return its representative."""
-    one, other = _representative(u, marks), _representative(v, marks)
-    if one == other:
-        return one
+def _unite(one, other, marks):
+    """Make one blossom of those of two representatives; return its own."""
     if marks[one, _GROUP] > marks[other, _GROUP]:
         one, other = other, one
     marks[one, _GROUP] += marks[other, _GROUP]
@@ -335,17 +368,19 @@ def _shrink(u, v, marks, facts, queue, counts):
 @kernel
 def _absorb(near, far, top, marks, facts, queue, counts):
     """Unite what is from ``near`` up to the blossom with base ``top`` with that blossom."""
-    b = _base_of(near, marks, facts)
+    blossom = _representative(near, marks)
+    b = facts[blossom, _BASE]
     while b != top:
         w = facts[b, _MATE]
         marks[w, _LABEL] = -marks[w, _LABEL]
         facts[w, _NEAR], facts[w, _FAR] = near, far
         _push(w, facts, queue, counts)
-        above = facts[w, _LINK]
-        next_base = _base_of(above, marks, facts)
-        _unite(b, w, marks)
-        facts[_unite(w, above, marks), _BASE] = next_base
-        b = next_base
+        marks[w, _GROUP] = blossom
+        marks[blossom, _GROUP] -= 1
+        above = _representative(facts[w, _LINK], marks)
+        b = facts[above, _BASE]
+        blossom = _unite(blossom, above, marks)
+        facts[blossom, _BASE] = b
 
 
 # -- augmenting --------------------------------------------------------------------------------
