@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch import csgraph, linalg, optimize
+from gpumatch import csgraph, general, linalg, optimize
 from gpumatch.assignment import assign
 from gpumatch.certificates import verify
 from gpumatch.dispatch.backends import check_backend
@@ -102,7 +102,10 @@ def _steps(backend: str) -> Iterator[Step]:
             if backend not in algorithm.backends:
                 continue
             name = f"{backend}: {problem}, {algorithm.name}"
-            step: Any = {"matching": run(_match, graph), "assignment": _assign, "transport": _ship}
+            step: Any = {
+                "matching": run(_match, graph), "assignment": _assign, "transport": _ship,
+                "general-matching": _pair,
+            }  # fmt: skip
             yield name, run(step[problem], algorithm, backend)
     if backend == "cpu":
         yield "cpu: capacities", run(_match_within, graph)
@@ -113,6 +116,15 @@ def _steps(backend: str) -> Iterator[Step]:
         yield "cpu: pairs that cost a limit", _at_limit
         yield "cpu: SciPy's names", _named_as_scipys
         yield "cpu: linear solvers", _for_solvers
+
+
+def _pair(algorithm: Algorithm, backend: str) -> None:
+    """Match graphs that are not bipartite: one with leaves, and one with odd cycles at an end."""
+    star = np.stack([np.zeros(9, np.int32), np.arange(1, 10, dtype=np.int32)], axis=1)
+    ring = np.arange(9, dtype=np.int32)
+    for edges in star, np.stack([ring, (ring + 1) % 9], axis=1):
+        m = general.maximum_matching((edges, None), algorithm=algorithm.name, backend=backend)
+        verify((edges, None), m)
 
 
 def _match(graph: Any, algorithm: Algorithm, backend: str) -> None:

@@ -8,10 +8,11 @@ import pytest
 import graphs
 from gpumatch import algorithms
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.contracts import AssignmentTask, MatchingTask, Solution
+from gpumatch.contracts import AssignmentTask, GeneralMatchingTask, MatchingTask, Solution
 from gpumatch.costs import DenseCosts
 from gpumatch.dispatch import registry
 from gpumatch.dispatch.by_device import no_mates
+from gpumatch.general.graph import pattern_of
 from gpumatch.problems.cardinality import empty_solution
 from gpumatch.running.control import Control
 from gpumatch.transport_contracts import TransportTask
@@ -35,6 +36,12 @@ def task_for(problem, control):
     if problem == "matching":
         graph = BipartiteGraph(graphs.make("hexa", 90, seed=3))
         return MatchingTask(graph, *no_mates(graph), control)
+    if problem == "general-matching":
+        graph = pattern_of(graphs.make("delaunay", 6, seed=3))
+        n = graph.order
+        arrays = graph.indptr, graph.indices, np.full(n, -1, np.int32), np.zeros(n, np.int8)
+        solve_cover = registry.load(registry.DOUBLE_COVERS["cpu"])
+        return GeneralMatchingTask(*arrays, solve_cover, control)
     given = DenseCosts(costs.make("machol_wien", 12)).problem(False, False)
     if problem == "transport":
         masses = np.arange(12)

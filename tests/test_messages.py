@@ -100,7 +100,8 @@ WRONG_ARGUMENTS = [
     case("time_limit must be None or seconds >= 0; got -1", Control, time_limit=-1),
     case("time_limit must be None or seconds >= 0; got nan", Control, time_limit=math.nan),
     case("callback must be callable; got int", Control, callback=3),
-    case("problem must be None or one of ('matching', 'assignment', 'transport'); got 'x'",
+    case("problem must be None or one of ('matching', 'assignment', 'transport', "
+         "'general-matching'); got 'x'",
          gm.algorithms, "x"),
     case("row_nodes are for the nodes of a networkx graph only",
          gm.maximum_matching, ONES, row_nodes=[0]),
@@ -240,7 +241,8 @@ NO_PROOF = [
          lambda: gm.assign(ONES).to_matrix([1, 2, 3])),
     case("problem 1 of 1", lambda: gm.assign([ONES])[1]),
     case(
-        "result must be a Matching, a BMatching, an Assignment, a DulmageMendelsohn, a "
+        "result must be a Matching, a GeneralMatching, a BMatching, an Assignment, a "
+        "DulmageMendelsohn, a "
         "BlockTriangularForm or a ProductMatching; got list",
         gm.verify, ONES, [0],
     ),

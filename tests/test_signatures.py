@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch import csgraph, distributed, io, linalg, optimize, plot
+from gpumatch import csgraph, distributed, general, io, linalg, optimize, plot
 
 RUN = {"backend": "auto", "seed": 0, "threads": None}
 CALL = {"time_limit": None, "progress": False, "callback": None}
@@ -30,6 +30,7 @@ DEFAULTS = {
     },
     gm.verify: {
         "optimal": True, "sizes": None, "supply": None, "demand": None, "pair_capacity": None,
+        "triangle": "both",
     },
     gm.algorithms: {"problem": None},
     gm.warmup: {"backend": "auto", "tell": None},
@@ -45,6 +46,9 @@ DEFAULTS = {
         "algorithm": "auto", "backend": "cpu",
     },
     distributed.verify: {"comm": None, "optimal": True, "sizes": None},
+    general.maximum_matching: {
+        **RUN, **CALL, "triangle": "both", "algorithm": "auto", "initial": None,
+    },
     linalg.btf: RUN,
     linalg.cudss: {**RUN, "options": None},
     linalg.dmperm: RUN,
