@@ -121,7 +121,7 @@ def search(
     mate : int32 array
         The matching. It holds one whenever Python runs.
     label : int32 array
-        0 for each vertex, or `OUTSIDE`. At the end it has the forest's labels: 1 for D, -1 for A.
+        0 for each vertex, or `OUTSIDE`. At the end 1 for D and -1 for A, of the trees that are left.
     control : Control
     budget : int
         Edges that are read between two returns to Python.

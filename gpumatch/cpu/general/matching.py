@@ -3,10 +3,10 @@
 1. Karp–Sipser matches most vertices, if many have few neighbours (`karp_sipser`).
 2. The double cover gives a fractional matching, and with it all but one vertex of each odd cycle,
    and the vertices that no augmenting path needs (`double_cover`).
-3. A forest with blossoms matches what the odd cycles have left (`blossoms`).
+3. Trees with blossoms match what the odd cycles have left (`blossoms`).
 
 The parts of the Gallai–Edmonds decomposition are D and A of the double cover, and of the rest the
-outer and the inner vertices of the forest.
+outer and the inner vertices of the trees.
 
 Without Karp–Sipser the cheap matching of the double cover is the start. Processor time in ms on a
 busy machine, start and double cover together, and the odd cycles that they leave:
