@@ -121,7 +121,7 @@ def search(
     mate : int32 array
         The matching. It holds one whenever Python runs.
     label : int32 array
-        0 for each vertex, or `OUTSIDE`. At the end 1 for D and -1 for A, of the trees that are left.
+        0 for each vertex, or `OUTSIDE`. At the end 1 for D and -1 for A of what is not OUTSIDE.
     control : Control
     budget : int
         Edges that are read between two returns to Python.
