@@ -18,6 +18,11 @@ Events happen at ascending distances:
 The first three wait on a heap. The nearest end is one number, which no later event needs to reach.
 An event may be out of date when its turn comes: then its distance is not that of its nodes.
 
+A search that has looked at PATIENCE edges is *given up*: it leaves the duals of its tree where they
+are, at the distance of the next event. So all trees have grown before one grows large, and those
+of near vertices meet. Without that, the last searches make and expand large blossoms many times.
+The engine lets the patience grow, so that the last searches are not given up.
+
 All duals of a tree's vertices have the same parity, as their weights are even. So the slack between
 two OUTER nodes is even, and all distances are integers.
 
@@ -45,12 +50,16 @@ from gpumatch.cpu.general.weights.state import (
     END,
     FAR,
     FREE,
+    GIVEN_UP,
     GONE,
     INNER,
+    LAST,
     LEVEL,
     NONE,
+    NOTHING,
     OUTER,
     OUTERS,
+    PATIENCE,
     ROOT,
     SCANNED,
     SEARCHES,
@@ -65,9 +74,9 @@ from gpumatch.cpu.general.weights.state import (
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["CROWDED", "DONE", "PAUSED", "STUCK", "advance", "close", "solve"]
+__all__ = ["CROWDED", "DONE", "PAUSED", "advance", "close", "solve"]
 
-DONE, PAUSED, CROWDED, STUCK = range(4)
+DONE, PAUSED, CROWDED = range(3)
 
 
 @kernel
@@ -219,7 +228,7 @@ def _expand(graph, nodes, rings, work, blossom):
 def advance(graph, nodes, rings, work, budget):
     """Go on with a search; DONE when its end is the next event.
 
-    STUCK says that there is no end and no event; PAUSED that so many edges have been looked at;
+    PAUSED says that so many edges have been looked at;
     CROWDED that the heap may be too small for all events that follow when a blossom is expanded.
     """
     indptr, indices, weights = graph
@@ -229,6 +238,9 @@ def advance(graph, nodes, rings, work, budget):
         if state[SCANNED] > last:
             return PAUSED
         key, code = keys[0], codes[0]
+        if state[SCANNED] > state[LAST]:
+            state[BOUND], state[END] = key, NOTHING
+            break
         if code < 0 and keys.size - state[WAITING] < indices.size + 2 * indptr.size:
             return CROWDED
         state[WAITING] -= 1
@@ -252,8 +264,6 @@ def advance(graph, nodes, rings, work, budget):
             if top_of(nodes, v) != top:
                 state[DISTANCE] = key
                 _shrink(graph, nodes, rings, work, v, x)
-    if state[BOUND] == FAR:
-        return STUCK
     state[DISTANCE] = state[BOUND]
     return DONE
 
@@ -346,9 +356,10 @@ def _turn(graph, nodes, rings, work):
 
 @kernel
 def solve(graph, nodes, rings, work, n, budget):
-    """Search from each unmatched vertex whose dual is above LEVEL, in turn.
+    """Search from each unmatched vertex whose dual is above LEVEL, in turn, with some patience.
 
-    DONE after the last one; else as `advance`.
+    DONE after the last one, which may leave vertices of searches that were given up; else as
+    `advance`.
     """
     state = work[8]
     last = state[SCANNED] + budget
@@ -364,13 +375,18 @@ def solve(graph, nodes, rings, work, n, budget):
             state[ROOT] = root
             if root == n:
                 return DONE
-            state[DISTANCE], state[BOUND] = 0, FAR
+            state[DISTANCE], state[BOUND], state[END] = 0, FAR, NOTHING
             state[SEARCHES] += 1
+            state[LAST] = state[SCANNED] + state[PATIENCE]
             _become_outer(graph, nodes, rings, work, nodes[root].top)
         code = advance(graph, nodes, rings, work, last - state[SCANNED])
         if code != DONE:
             return code
         close(nodes, rings, work)
-        _turn(graph, nodes, rings, work)
+        if state[END] == NOTHING:
+            state[ROOT] += 1
+            state[GIVEN_UP] += 1
+        else:
+            _turn(graph, nodes, rings, work)
         if state[SCANNED] > last:
             return PAUSED

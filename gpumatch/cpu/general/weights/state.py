@@ -71,12 +71,16 @@ __all__ = [
     "EXPANDED",
     "FAR",
     "FREE",
+    "GIVEN_UP",
     "GONE",
     "INNER",
+    "LAST",
     "LEVEL",
     "NONE",
+    "NOTHING",
     "OUTER",
     "OUTERS",
+    "PATIENCE",
     "ROOT",
     "SCANNED",
     "SEATED",
@@ -106,13 +110,17 @@ NONE = -1
 FREE, OUTER, INNER, GONE = range(4)
 FAR = 2**62
 """A distance beyond all others."""
+NOTHING = -FAR
+"""The end of a search that is given up."""
 
 (
     LEVEL,      # the dual at which a vertex may be unmatched
+    PATIENCE,   # edges that a search looks at before it is given up
+    LAST,       # the count of edges looked at at which this one is
     ROOT,       # the first vertex that has not been looked at for a search
     DISTANCE,   # how far the duals of the tree have moved
     BOUND,      # the distance at which the search ends, as far as is known; FAR if it is not known
-    END,        # how it ends then: v << 32 | place of an edge, or -1 - v: v becomes unmatched
+    END,        # how it ends then: v << 32 | place of an edge; -1 - v: v becomes unmatched; NOTHING
     WAITING,    # events on the heap
     OUTERS,     # length of `outer`
     TOUCHED,    # length of `touched`
@@ -121,12 +129,13 @@ FAR = 2**62
     SEATED,     # length of `seats`
     STAMP,      # the last stamp
     UNMATCHED,  # unmatched vertices
+    GIVEN_UP,   # searches of this round that were given up
     SEARCHES,   # counts for the statistics: searches,
     SHRUNK,     # blossoms made,
     EXPANDED,   # blossoms expanded,
     SCANNED,    # and edges looked at
     STATES,
-) = range(18)  # fmt: skip
+) = range(21)  # fmt: skip
 
 
 def new_nodes(n: int) -> tuple[np.ndarray, np.ndarray]:
