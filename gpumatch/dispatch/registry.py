@@ -32,7 +32,7 @@ __all__ = [
 BackendName = Literal["auto", "cpu", "cuda", "reference"]
 StartName = Literal["auto", "cheap", "karp-sipser", "min-degree", "none"]
 BACKENDS = get_args(BackendName)[1:]
-PROBLEMS = ("matching", "assignment", "transport", "general-matching")
+PROBLEMS = ("matching", "assignment", "transport", "general-matching", "general-weights")
 
 Options = Mapping[str, tuple[str, ...]]
 
@@ -323,10 +323,19 @@ _GENERAL_MATCHING = (
         {"cpu": Home(_CPU + "general.matching:run")},
     ),
 )
+_GENERAL_WEIGHTS = (
+    Algorithm(
+        "engine",
+        "general-weights",
+        True,
+        "ours; blossoms by priority queues after Galil, Micali, Gabow, SIAM J. Comput. 1986",
+        {"cpu": Home(_CPU + "general.weights.engine:run")},
+    ),
+)
 _TABLES = {
     problem: {algorithm.name: algorithm for algorithm in algorithms}
     for problem, algorithms in zip(
-        PROBLEMS, (_MATCHING, _ASSIGNMENT, _TRANSPORT, _GENERAL_MATCHING)
+        PROBLEMS, (_MATCHING, _ASSIGNMENT, _TRANSPORT, _GENERAL_MATCHING, _GENERAL_WEIGHTS)
     )
 }
 

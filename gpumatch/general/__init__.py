@@ -11,14 +11,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpumatch.general.graph import Graph
     from gpumatch.general.matching import maximum_matching
+    from gpumatch.general.weights import maximum_weight_matching
+    from gpumatch.problems.general_weights import ImperfectError
     from gpumatch.results.general import GeneralMatching
+    from gpumatch.results.general_weights import GeneralWeightMatching
 
-__all__ = ["GeneralMatching", "Graph", "maximum_matching"]
+__all__ = [
+    "GeneralMatching",
+    "GeneralWeightMatching",
+    "Graph",
+    "ImperfectError",
+    "maximum_matching",
+    "maximum_weight_matching",
+]
 
 _HOME = {
     "GeneralMatching": "results.general",
+    "GeneralWeightMatching": "results.general_weights",
     "Graph": "general.graph",
+    "ImperfectError": "problems.general_weights",
     "maximum_matching": "general.matching",
+    "maximum_weight_matching": "general.weights",
 }
 
 

@@ -1,0 +1,311 @@
+"""One general weighted matching: the caller's weights as integers, its level, and its proof.
+
+The algorithm maximises integers (`gpumatch.general_contracts`). So weights to be minimised are
+negated, and floats are counted.
+
+Cardinality. An unmatched vertex of ``"any"`` has the dual 0 or more, so the level is 0. For
+``"maximum"`` and ``"perfect"`` the level is below -n W, for n vertices and weights of magnitude W.
+Theorem: a matching that is optimal for such a level has as many edges as possible. Proof. By the
+duals, a matching of k + 1 edges has a doubled weight of at most that of ours with k edges, plus
+twice the level. That is less than 2 k W - 2 n W, which is at most -2 (k + 1) W for k + 1 <= n / 2;
+but k + 1 edges do not weigh less than that. ∎ So the matching is the best among the largest, and
+perfect if there is a perfect one.
+
+Floats. Each weight is rounded up to a multiple of a power of two, of which the largest weight has
+2**52 to 2**53. So duals that are feasible for the integers are feasible for the floats, and the
+rounding shows in the gap. Weights that are far below those in use are lifted first, which changes
+nothing if they are not used: those of ``"any"`` below 0, and those of the others if a result is not
+proven otherwise. Duals near a low level have more bits than a float, so the last attempt counts so
+coarsely that they have not. With a level that does not fit, the first attempt has one that fits, and the multiple is
+a larger one if that was reached.
+
+The bound of the doubled weights is sum u_v + sum z_B (|B| - 1) / 2, less the level for each
+unmatched vertex of ``"maximum"``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from gpumatch.dispatch.arguments import check_one_of
+from gpumatch.general.graph import Graph
+from gpumatch.general_contracts import (
+    GeneralWeightSolution,
+    GeneralWeightSolver,
+    GeneralWeightTask,
+    OddSets,
+)
+from gpumatch.numeric.exact_products import product_terms
+from gpumatch.numeric.exact_sums import magnitude, summands, times
+from gpumatch.numeric.gaps import Proof, proof_of
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.running.control import Control
+
+__all__ = [
+    "CARDINALITIES",
+    "GeneralCardinality",
+    "ImperfectError",
+    "Outcome",
+    "WeightRequest",
+    "solve",
+]
+
+GeneralCardinality = Literal["any", "maximum", "perfect"]
+CARDINALITIES = get_args(GeneralCardinality)
+
+LARGEST = 2**58
+"""Integer weights of ``"any"`` are below this."""
+FULLEST = 2**59
+"""For the other cardinalities, so are n + 1 times the weights. Then no sum of duals overflows."""
+BITS = 53
+"""The largest float has this many bits as an integer."""
+FAR_BELOW = 16.0
+"""Weights that are lower than those in use by this factor are lifted, then by its square, ..."""
+
+
+class ImperfectError(InfeasibleError):
+    """No perfect matching exists.
+
+    Attributes
+    ----------
+    tutte_set : int64 array, or list of nodes for a networkx graph
+        Vertices without which the graph has more components with an odd number of vertices than
+        there are vertices in this set. Each such component needs one of its own.
+    components : int
+        The number of these components.
+    """
+
+    def __init__(self, tutte_set: Any, components: int) -> None:
+        ValueError.__init__(
+            self,
+            f"no perfect matching exists: without {len(tutte_set)} vertices (tutte_set), there are "
+            f"{components} components with an odd number of vertices",
+        )
+        self.tutte_set, self.components = tutte_set, components
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.tutte_set, self.components)
+
+
+class WeightRequest(NamedTuple):
+    """What a caller asks for."""
+
+    cardinality: str
+    maximize: bool
+    threads: int
+    seed: int
+    control: Control
+
+    def check(self) -> None:
+        """Raise ValueError if there is no such cardinality."""
+        check_one_of("cardinality", self.cardinality, CARDINALITIES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A matching of the caller's weights, and what it proves.
+
+    The duals are those of the caller's weights: of twice these for integers, and with all signs
+    turned if they are minimised.
+    """
+
+    mate: np.ndarray
+    vertex_dual: np.ndarray
+    odd_sets: OddSets
+    objective: float
+    proof: Proof
+    stats: dict[str, Any]
+
+
+def solve(graph: Graph, solver: GeneralWeightSolver, request: WeightRequest) -> Outcome:
+    """Find the best matching of a graph with weights.
+
+    Raises
+    ------
+    ValueError
+        If integer weights are too large to be exact.
+    """
+    assert graph.weights is not None
+    weights = graph.weights if request.maximize else -graph.weights
+    problem = _Problem(graph, weights, solver, request)
+    if weights.dtype.kind == "f":
+        return problem.solved_floats()
+    _check_range(graph.weights, graph.order, request.cardinality)
+    level = 0
+    if request.cardinality != "any":
+        level = -(graph.order * int(magnitude_of(weights)) + 2)
+    return problem.outcome_of(problem.solution_for(weights, level), level)
+
+
+def magnitude_of(weights: np.ndarray) -> Any:
+    """The largest magnitude, as a Python number; that of integers is exact."""
+    return max(abs(weights.max().item()), abs(weights.min().item())) if weights.size else 0
+
+
+def _check_range(weights: np.ndarray, n: int, cardinality: str) -> None:
+    largest = magnitude_of(weights)
+    if cardinality == "any" and largest >= LARGEST:
+        raise ValueError(f"weights: {largest} is too large; integers must be below 2**58")
+    if cardinality != "any" and (n + 1) * largest >= FULLEST:
+        raise ValueError(
+            f"weights: {largest} is too large; (number of vertices + 1) times the largest integer "
+            f"must be below 2**59 for cardinality {cardinality!r}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Problem:
+    """A graph with weights to be maximised, int64 or float64."""
+
+    graph: Graph
+    weights: np.ndarray
+    solver: GeneralWeightSolver
+    request: WeightRequest
+
+    def solution_for(self, whole: np.ndarray, level: int) -> GeneralWeightSolution:
+        """The algorithm's solution for integer weights."""
+        task = GeneralWeightTask(
+            self.graph.indptr.astype(np.int64, copy=False),
+            self.graph.indices,
+            whole,
+            level,
+            self.request.control,
+            self.request.threads,
+            self.request.seed,
+        )
+        return self.solver(task)
+
+    # -- floats ------------------------------------------------------------------------------------
+
+    def solved_floats(self) -> Outcome:
+        """The outcome for floats: of a first attempt, or the best of some if that is not proven."""
+        weights, highest = self.weights, float(self.weights.max(initial=0.0))
+        if self.request.cardinality == "any":
+            return self._attempted(np.maximum(weights, -highest) if highest > 0 else weights, BITS)
+        best = self._attempted(weights, BITS)
+        coarse = BITS - 2 - (self.graph.order + 1).bit_length()
+        factor = 1.0
+        while not (best.proof.proven or self.request.control.stopped):
+            factor *= FAR_BELOW
+            floor = -factor * max(magnitude(self.weights[self.pairs_of(best.mate)]), highest)
+            is_last = not floor or magnitude(weights) <= -floor
+            further = (
+                self._attempted(weights, coarse)
+                if is_last
+                else self._attempted(np.maximum(weights, floor), BITS)
+            )
+            best = min(best, further, key=lambda outcome: outcome.proof.gap)
+            if is_last:
+                break
+        return best
+
+    def _attempted(self, weights: np.ndarray, bits: int) -> Outcome:
+        """The outcome by floats that are counted in a power of two."""
+        places = min(bits - math.frexp(magnitude(weights))[1], _places_of(weights))
+        whole = _counted(weights, places)
+        if self.request.cardinality == "any":
+            return self.outcome_of(self.solution_for(whole, 0), 0, places)
+        level, fitting = self._level_for(whole), -FULLEST // 2
+        solution = self.solution_for(whole, max(level, fitting))
+        if level < fitting and (solution.mate < 0).any() and solution.is_optimal:
+            places -= (level // fitting).bit_length()
+            whole = _counted(weights, places)
+            level = self._level_for(whole)
+            solution = self.solution_for(whole, level)
+        return self.outcome_of(solution, max(level, fitting), places)
+
+    def _level_for(self, whole: np.ndarray) -> int:
+        return -(self.graph.order * (int(magnitude_of(whole)) + 1) + 2)
+
+    # -- what is proven ----------------------------------------------------------------------------
+
+    def pairs_of(self, mate: np.ndarray) -> np.ndarray:
+        """The places of the matched edges in the graph's arrays, one for each."""
+        owners = np.repeat(np.arange(mate.size, dtype=np.int32), np.diff(self.graph.indptr))
+        is_matched = (mate[owners] == self.graph.indices) & (owners < self.graph.indices)
+        return np.flatnonzero(is_matched)
+
+    def outcome_of(
+        self, solution: GeneralWeightSolution, level: int, places: int | None = None
+    ) -> Outcome:
+        """The outcome of a solution whose duals are integers, of floats if `places` is given."""
+        paid = self.weights[self.pairs_of(solution.mate)]
+        vertex_dual, sets = solution.vertex_dual, solution.odd_sets
+        common: Any = level
+        if places is not None:
+            vertex_dual, set_dual = (_as_floats(a, places) for a in (vertex_dual, sets.dual))
+            sets = sets._replace(dual=set_dual)
+            common = float(_as_floats(np.array([level]), places)[0])
+        total = summands(paid)
+        is_integer = places is None
+        objective = sum(total) if is_integer else math.fsum(total)
+        proof = self._proof(solution, vertex_dual, sets, common, paid, objective)
+        sign = 1 if self.request.maximize else -1
+        return Outcome(
+            solution.mate,
+            sign * vertex_dual,
+            sets._replace(dual=sign * sets.dual),
+            sign * objective,
+            proof,
+            solution.stats,
+        )
+
+    def _proof(
+        self,
+        solution: GeneralWeightSolution,
+        vertex_dual: np.ndarray,
+        sets: OddSets,
+        common: Any,
+        paid: np.ndarray,
+        objective: float,
+    ) -> Proof:
+        """The gap between the objective and what the duals allow."""
+        is_integer, mate = vertex_dual.dtype.kind != "f", solution.mate
+        missing = int(np.count_nonzero(mate < 0))
+        has_size = missing == 0 or (self.request.cardinality == "maximum" and solution.is_optimal)
+        if not (has_size or self.request.cardinality == "any"):
+            return Proof(math.inf, False)
+        terms = summands(vertex_dual) + product_terms(sets.dual, (sets.end - sets.begin) // 2)
+        terms += [-term for term in times(common, missing)]
+        terms += [-term for term in summands(paid)] * (2 if is_integer else 1)
+        if is_integer:
+            terms = [sum(terms) // 2]
+        return proof_of(
+            terms,
+            paid.size,
+            has_ended=solution.is_optimal,
+            is_integer=is_integer,
+            largest=lambda: magnitude(paid),
+            largest_dual=lambda: magnitude(vertex_dual[mate >= 0]),
+            objective=objective,
+        )
+
+
+def _counted(weights: np.ndarray, places: int) -> np.ndarray:
+    """The floats times 2**places, rounded up to integers."""
+    with np.errstate(under="ignore"):
+        whole = np.ceil(np.ldexp(weights, places))
+    whole[(whole <= 0) & (weights > 0)] = 1  # what has become 0 on the way
+    return whole.astype(np.int64)
+
+
+def _places_of(weights: np.ndarray) -> int:
+    """The least number of places after which no binary digit of a weight is left."""
+    mantissas, exponents = np.frexp(weights[weights != 0])
+    whole = np.ldexp(mantissas, BITS).astype(np.int64)
+    last = np.frexp((whole & -whole).astype(np.float64))[1]  # 1 for the last digit of a mantissa
+    return BITS + 1 - int((exponents + last).min(initial=BITS))
+
+
+def _as_floats(duals: np.ndarray, places: int) -> np.ndarray:
+    """Doubled duals of integers as duals of the floats, rounded up."""
+    numbers = duals.astype(np.float64)
+    below = numbers.astype(np.int64) < duals
+    numbers[below] = np.nextafter(numbers[below], math.inf)
+    return np.ldexp(numbers, -places - 1)
+
+
