@@ -3,9 +3,9 @@
 The checkers share the conversion of the input with the algorithms, and nothing else. That is:
 
 - `gpumatch.bipartite`: `BipartiteGraph` and `as_bipartite`, with the arrays of the edges;
-- `gpumatch.general.graph`: `Graph` and `pattern_of`;
 - `gpumatch.costs`: `Costs`, `as_costs` and `CostBatch`, with the costs of pairs and of row ranges;
 - `gpumatch.costs.capacities`: `PairCapacities`;
+- `gpumatch.general.graph`: `Graph`, `pattern_of` and `weighted_of`;
 - `gpumatch.numeric.arrays`: `array_module`, `array_of`, `any_true` and `first_true`, which the
   conversion uses too.
 
@@ -25,6 +25,10 @@ from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verif
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
 from gpumatch.certificates.files import Proof, load, save
 from gpumatch.certificates.general import GeneralCertificate, verify_general
+from gpumatch.certificates.general_weights import (
+    GeneralWeightCertificate,
+    verify_general_weights,
+)
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
 from gpumatch.certificates.transport import TransportCertificate, verify_transport
@@ -39,6 +43,7 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "GeneralCertificate",
+    "GeneralWeightCertificate",
     "ProductCertificate",
     "Proof",
     "TransportCertificate",
@@ -139,6 +144,8 @@ def verify(
         return verify_transport(A, result, optimal=optimal, **masses)
     if supply is not None or demand is not None or pair_capacity is not None:
         raise TypeError("supply, demand and pair_capacity are for a Transport")
+    if hasattr(result, "vertex_dual"):
+        return verify_general_weights(A, result, optimal=optimal)
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:

@@ -130,7 +130,7 @@ def maximum_weight_matching(
         raise _imperfect(graph, np.full(graph.order, -1, np.int32), request)
     with InterruptsStop(control) as interrupts:
         outcome = solve(graph, choice.search(), request)
-        result = _result(graph, outcome, request, choice)
+        result = _result(graph, outcome, request, choice, weight, triangle)
         if control.shows_bar:
             control.close(result.size)
         interrupts.bring(result)
@@ -140,7 +140,12 @@ def maximum_weight_matching(
 
 
 def _result(
-    graph: Graph, outcome: Outcome, request: WeightRequest, choice: Choice
+    graph: Graph,
+    outcome: Outcome,
+    request: WeightRequest,
+    choice: Choice,
+    weight: Hashable,
+    triangle: str,
 ) -> GeneralWeightMatching:
     return GeneralWeightMatching(
         outcome.mate,
@@ -151,6 +156,8 @@ def _result(
         proven=outcome.proof.proven,
         cardinality=request.cardinality,
         maximize=request.maximize,
+        weight=weight,
+        triangle=triangle,
         nodes=graph.nodes,
         stats={
             **choice.names(),

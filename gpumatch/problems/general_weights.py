@@ -12,12 +12,12 @@ but k + 1 edges do not weigh less than that. ∎ So the matching is the best amo
 perfect if there is a perfect one.
 
 Floats. Each weight is rounded up to a multiple of a power of two, of which the largest weight has
-2**52 to 2**53. So duals that are feasible for the integers are feasible for the floats, and the
-rounding shows in the gap. Weights that are far below those in use are lifted first, which changes
-nothing if they are not used: those of ``"any"`` below 0, and those of the others if a result is not
-proven otherwise. Duals near a low level have more bits than a float, so the last attempt counts so
-coarsely that they have not. With a level that does not fit, the first attempt has one that fits, and the multiple is
-a larger one if that was reached.
+2**52 to 2**53, or of the largest one that leaves no weight rounded. So duals that are feasible for
+the integers are feasible for the floats, and the rounding shows in the gap. A level that does not
+fit is replaced by one that fits; if that is reached, the multiple becomes larger. Negative weights
+that are far below those in use are lifted, which changes nothing if they are not used: those of
+``"any"`` at once, and those of the others if the result is not proven otherwise. Duals near a low
+level have more bits than a float, so the last attempt counts so coarsely that they have not.
 
 The bound of the doubled weights is sum u_v + sum z_B (|B| - 1) / 2, less the level for each
 unmatched vertex of ``"maximum"``.
@@ -307,5 +307,3 @@ def _as_floats(duals: np.ndarray, places: int) -> np.ndarray:
     below = numbers.astype(np.int64) < duals
     numbers[below] = np.nextafter(numbers[below], math.inf)
     return np.ldexp(numbers, -places - 1)
-
-

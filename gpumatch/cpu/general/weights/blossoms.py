@@ -19,7 +19,6 @@ from gpumatch.cpu.general.weights.state import (
     SPARES,
     STAMP,
     TREE,
-    find,
     top_of,
 )
 from gpumatch.cpu.numba_tools.compiled import kernel

@@ -98,7 +98,7 @@ def _note(work, node):
 
 @kernel
 def _enter(nodes, rings, work, node, shift):
-    """Make the vertices of a node OUTER, whose duals are by `shift` above those that are written."""
+    """Make the vertices of a node OUTER; their duals are `shift` above those that are written."""
     outer, state = work[2], work[8]
     distance, level = state[DISTANCE], state[LEVEL]
     vertex, last, count = rings[node].first, rings[node].last, state[OUTERS]
@@ -260,10 +260,9 @@ def advance(graph, nodes, rings, work, budget):
             if slack - nodes[top].time == key:
                 state[DISTANCE] = key
                 _grow(graph, nodes, rings, work, v, x)
-        elif nodes[top].label == OUTER and slack >> 1 == key:
-            if top_of(nodes, v) != top:
-                state[DISTANCE] = key
-                _shrink(graph, nodes, rings, work, v, x)
+        elif nodes[top].label == OUTER and slack >> 1 == key and top_of(nodes, v) != top:
+            state[DISTANCE] = key
+            _shrink(graph, nodes, rings, work, v, x)
     state[DISTANCE] = state[BOUND]
     return DONE
 

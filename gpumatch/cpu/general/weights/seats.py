@@ -16,7 +16,7 @@ from __future__ import annotations
 from gpumatch.cpu.general.weights.state import NONE, SEATED
 from gpumatch.cpu.numba_tools.compiled import kernel
 
-__all__ = ["clear", "first_in", "holds", "nearest", "raise_up", "seat"]
+__all__ = ["clear", "holds", "nearest", "raise_up", "seat"]
 
 
 @kernel

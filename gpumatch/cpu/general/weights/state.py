@@ -83,8 +83,8 @@ __all__ = [
     "PATIENCE",
     "ROOT",
     "SCANNED",
-    "SEATED",
     "SEARCHES",
+    "SEATED",
     "SHRUNK",
     "SPARES",
     "STAMP",
@@ -94,17 +94,19 @@ __all__ = [
     "UNMATCHED",
     "WAITING",
     "find",
-    "top_of",
     "new_nodes",
     "new_work",
+    "top_of",
 ]
 
 NODE = np.dtype(
     [(name, np.int64) for name in ("dual", "time", "reach", "edge", "link")]
     + [(name, np.int32) for name in ("top", "label", "mate", "base", "above", "seat")]
 )
-_INTEGERS = "parent child next here there first last after size mark floor".split()
-RING = np.dtype([(name, np.int32) for name in _INTEGERS])
+RING = np.dtype(
+    [(name, np.int32) for name in ("parent", "child", "next", "here", "there", "first", "last")]
+    + [(name, np.int32) for name in ("after", "size", "mark", "floor")]
+)
 
 NONE = -1
 FREE, OUTER, INNER, GONE = range(4)
