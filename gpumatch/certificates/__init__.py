@@ -15,6 +15,7 @@ They count, add and compare by code of their own. No algorithm and no front door
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import Any
 
 from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
@@ -65,6 +66,7 @@ def verify(
     supply: Any = None,
     demand: Any = None,
     pair_capacity: Any = None,
+    weight: Hashable = "weight",
     triangle: str = "both",
 ) -> Certificate:
     """Check a matching, an assignment, a flow or a form of a matrix, and what proves it.
@@ -74,16 +76,16 @@ def verify(
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes; for a
         GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
-    result : Matching, GeneralMatching, BMatching, Assignment, BottleneckAssignment, Transport, \
-            DulmageMendelsohn, BlockTriangularForm, ProductMatching, or a batch of assignments or \
-            flows
+    result : Matching, GeneralMatching, GeneralWeightMatching, BMatching, Assignment, \
+            BottleneckAssignment, Transport, DulmageMendelsohn, BlockTriangularForm, \
+            ProductMatching, or a batch of assignments or flows
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,
         `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
         proves a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
     optimal : bool
-        Of assignments and flows of least or greatest total: False accepts any, also of a run that
+        Of assignments, flows and weighted matchings of best total: False accepts any, also of a run that
         was stopped, and the certificate has what its duals prove: no assignment is better than
         ``bound``, and this one is at most ``gap`` worse. All else that the result says is still
         checked.
@@ -95,8 +97,11 @@ def verify(
         Without them, those that the result names are taken for these.
     pair_capacity : optional
         The capacities of pairs, in the same way.
+    weight : hashable
+        Of a `GeneralWeightMatching`: the edge attribute of a networkx graph, as it was chosen.
     triangle : {"both", "upper", "lower"}
-        Of a `GeneralMatching`: the entries of a matrix that are edges, as they were chosen.
+        Of a `GeneralMatching` or `GeneralWeightMatching`: the entries of a matrix that are edges,
+        as they were chosen.
 
     Returns
     -------
@@ -130,10 +135,14 @@ def verify(
     >>> print(gm.verify(A, gm.maximum_matching(A)))
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
+    if hasattr(result, "vertex_dual"):
+        return verify_general_weights(A, result, weight=weight, triangle=triangle, optimal=optimal)
+    if weight != "weight":
+        raise TypeError("weight is for a GeneralWeightMatching")
     if hasattr(result, "mate"):
         return verify_general(A, result, triangle=triangle)
     if triangle != "both":
-        raise TypeError("triangle is for a GeneralMatching")
+        raise TypeError("triangle is for a GeneralMatching or a GeneralWeightMatching")
     if hasattr(result, "errors"):
         masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
         return verify_batch(A, result, sizes=sizes, optimal=optimal, **masses)
@@ -144,8 +153,6 @@ def verify(
         return verify_transport(A, result, optimal=optimal, **masses)
     if supply is not None or demand is not None or pair_capacity is not None:
         raise TypeError("supply, demand and pair_capacity are for a Transport")
-    if hasattr(result, "vertex_dual"):
-        return verify_general_weights(A, result, optimal=optimal)
     if hasattr(result, "row_dual"):
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:

@@ -35,6 +35,7 @@ With floats the gap, and R alone, are at most the allowance of `gpumatch.certifi
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -110,13 +111,17 @@ class GeneralWeightCertificate(Certificate):
 
 
 def verify_general_weights(
-    G: Any, result: Any, *, optimal: bool = True
+    G: Any,
+    result: Any,
+    *,
+    weight: Hashable = "weight",
+    triangle: str = "both",
+    optimal: bool = True,
 ) -> GeneralWeightCertificate:
     """Check a weighted matching and what proves it; see `gpumatch.verify`."""
     maximize = check_flag("maximize", result.maximize)
     cardinality = check_cardinality(result.cardinality, ("any", "maximum", "perfect"))
-    source = getattr(result, "weight", "weight"), getattr(result, "triangle", "both")
-    graph = weighted_of(G, *source, maximize=maximize)
+    graph = weighted_of(G, weight, triangle, maximize=maximize)
     assert graph.weights is not None
     n, sign = graph.order, 1 if maximize else -1
     mate = _checked_mates(array_of(np, result.mate), n)

@@ -130,7 +130,7 @@ def maximum_weight_matching(
         raise _imperfect(graph, np.full(graph.order, -1, np.int32), request)
     with InterruptsStop(control) as interrupts:
         outcome = solve(graph, choice.search(), request)
-        result = _result(graph, outcome, request, choice, weight, triangle)
+        result = _result(graph, outcome, request, choice)
         if control.shows_bar:
             control.close(result.size)
         interrupts.bring(result)
@@ -144,8 +144,6 @@ def _result(
     outcome: Outcome,
     request: WeightRequest,
     choice: Choice,
-    weight: Hashable,
-    triangle: str,
 ) -> GeneralWeightMatching:
     return GeneralWeightMatching(
         outcome.mate,
@@ -156,8 +154,6 @@ def _result(
         proven=outcome.proof.proven,
         cardinality=request.cardinality,
         maximize=request.maximize,
-        weight=weight,
-        triangle=triangle,
         nodes=graph.nodes,
         stats={
             **choice.names(),

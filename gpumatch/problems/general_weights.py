@@ -269,7 +269,10 @@ class _Problem:
         has_size = missing == 0 or (self.request.cardinality == "maximum" and solution.is_optimal)
         if not (has_size or self.request.cardinality == "any"):
             return Proof(math.inf, False)
-        terms = summands(vertex_dual) + product_terms(sets.dual, (sets.end - sets.begin) // 2)
+        try:
+            terms = summands(vertex_dual) + product_terms(sets.dual, (sets.end - sets.begin) // 2)
+        except OverflowError:  # the sum is beyond float64
+            return Proof(math.inf, False)
         terms += [-term for term in times(common, missing)]
         terms += [-term for term in summands(paid)] * (2 if is_integer else 1)
         if is_integer:

@@ -40,7 +40,7 @@ class GeneralWeightMatching(Mates):
         The dual z of each odd set.
     dual_scale : int
         2 for integers, whose duals are those of twice the weights, as halves arise; 1 for floats.
-    cardinality, maximize, weight, triangle
+    cardinality, maximize
         The arguments of the call.
     stats : dict
         ``algorithm``, ``backend``, ``seconds`` by part, ``trace``, and what the algorithm counts.
@@ -66,8 +66,6 @@ class GeneralWeightMatching(Mates):
         proven: bool,
         cardinality: str,
         maximize: bool,
-        weight: Hashable = "weight",
-        triangle: str = "both",
         nodes: list[Hashable] | None,
         stats: dict[str, Any],
     ) -> None:
@@ -76,7 +74,6 @@ class GeneralWeightMatching(Mates):
         self.set_vertices, self.set_begin, self.set_end, self.set_dual = odd_sets
         self.objective, self.gap, self.proven = objective, gap, proven
         self.cardinality, self.maximize = cardinality, maximize
-        self.weight, self.triangle = weight, triangle
         self.stats = stats
 
     def __repr__(self) -> str:
