@@ -85,8 +85,8 @@ def verify(
         `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
         proves a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
     optimal : bool
-        Of assignments, flows and weighted matchings of best total: False accepts any, also of a run that
-        was stopped, and the certificate has what its duals prove: no assignment is better than
+        Of assignments, flows and weighted matchings of best total: False accepts any, also of a
+        run that was stopped, and the certificate has what its duals prove: none is better than
         ``bound``, and this one is at most ``gap`` worse. All else that the result says is still
         checked.
     sizes : (rows, cols), optional

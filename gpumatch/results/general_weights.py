@@ -100,7 +100,7 @@ class GeneralWeightMatching(Mates):
         >>> import gpumatch as gm
         >>> m = gm.general.maximum_weight_matching(([(0, 1), (1, 2), (0, 2)], [8, 8, 9]))
         >>> [vertices.tolist() for vertices in m.odd_sets()], m.set_dual.tolist()
-        ([[0, 2, 1]], [14])
+        ([[1, 2, 0]], [14])
         """
         pieces = zip(self.set_begin.tolist(), self.set_end.tolist())
         numbers = [self.set_vertices[begin:end].astype(np.int64) for begin, end in pieces]
