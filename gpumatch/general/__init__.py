@@ -9,27 +9,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpumatch.general.covers import edge_cover
     from gpumatch.general.graph import Graph
     from gpumatch.general.matching import maximum_matching
     from gpumatch.general.weights import maximum_weight_matching
     from gpumatch.problems.general_weights import ImperfectError
+    from gpumatch.results.edge_cover import EdgeCover
     from gpumatch.results.general import GeneralMatching
     from gpumatch.results.general_weights import GeneralWeightMatching
 
 __all__ = [
+    "EdgeCover",
     "GeneralMatching",
     "GeneralWeightMatching",
     "Graph",
     "ImperfectError",
+    "edge_cover",
     "maximum_matching",
     "maximum_weight_matching",
 ]
 
 _HOME = {
+    "EdgeCover": "results.edge_cover",
     "GeneralMatching": "results.general",
     "GeneralWeightMatching": "results.general_weights",
     "Graph": "general.graph",
     "ImperfectError": "problems.general_weights",
+    "edge_cover": "general.covers",
     "maximum_matching": "general.matching",
     "maximum_weight_matching": "general.weights",
 }

@@ -1,0 +1,78 @@
+"""The result of `gpumatch.general.edge_cover`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpumatch.results.general_weights import GeneralWeightMatching
+from gpumatch.results.pairs import side_by_side
+
+__all__ = ["EdgeCover"]
+
+
+class EdgeCover:
+    """Edges of a graph of which each vertex is in at least one.
+
+    Attributes
+    ----------
+    edge_ind : pair of int64 arrays
+        The smaller and the larger ends of the edges, in their order.
+    size : int
+        Number of edges.
+    objective : int or float
+        The total weight: a Python int for integers.
+    gap : int or float
+        No edge cover weighs less by more, up to the rounding of floats.
+    proven : bool
+        True if the cover is one of least weight.
+    matching : GeneralWeightMatching
+        The matching that proves it, of what edges save, with its duals.
+    stats : dict
+        Those of the matching.
+    """
+
+    def __init__(
+        self,
+        ends: np.ndarray,
+        others: np.ndarray,
+        objective: float,
+        matching: GeneralWeightMatching,
+        nodes: list[Any] | None,
+    ) -> None:
+        self.edge_ind = ends.astype(np.int64), others.astype(np.int64)
+        self.objective, self.matching = objective, matching
+        self._nodes = nodes
+
+    @property
+    def size(self) -> int:
+        return int(self.edge_ind[0].size)
+
+    @property
+    def gap(self) -> float:
+        return self.matching.gap
+
+    @property
+    def proven(self) -> bool:
+        return self.matching.proven
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        return self.matching.stats
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.proven else "not proven optimal"
+        return f"EdgeCover({self.size} edges, objective {self.objective}, {proof})"
+
+    def edges(self) -> Any:
+        """The edges, by their smaller ends.
+
+        Returns
+        -------
+        int64 array of shape (size, 2), or list of pairs of nodes for a networkx graph
+        """
+        ends, others = self.edge_ind
+        if self._nodes is None:
+            return side_by_side(ends, others)
+        return [(self._nodes[u], self._nodes[v]) for u, v in zip(ends.tolist(), others.tolist())]
