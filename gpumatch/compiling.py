@@ -104,7 +104,7 @@ def _steps(backend: str) -> Iterator[Step]:
             name = f"{backend}: {problem}, {algorithm.name}"
             step: Any = {
                 "matching": run(_match, graph), "assignment": _assign, "transport": _ship,
-                "general-matching": _pair,
+                "general-matching": _pair, "general-weights": _pair_by_weight,
             }  # fmt: skip
             yield name, run(step[problem], algorithm, backend)
     if backend == "cpu":
@@ -119,13 +119,22 @@ def _steps(backend: str) -> Iterator[Step]:
 
 
 def _pair(algorithm: Algorithm, backend: str) -> None:
-    """Match graphs that are not bipartite: one with leaves, and an odd cycle."""
-    how: Any = {"algorithm": algorithm.name, "backend": backend}
+    """Match graphs that are not bipartite: one with leaves, and one with odd cycles at an end."""
     star = np.stack([np.zeros(9, np.int32), np.arange(1, 10, dtype=np.int32)], axis=1)
     ring = np.arange(9, dtype=np.int32)
     for edges in star, np.stack([ring, (ring + 1) % 9], axis=1):
-        m = general.maximum_matching((edges, None), **how)
+        m = general.maximum_matching((edges, None), algorithm=algorithm.name, backend=backend)
         verify((edges, None), m)
+
+
+def _pair_by_weight(algorithm: Algorithm, backend: str) -> None:
+    """Match graphs with weights, one of them with odd sets."""
+    ring = np.arange(9, dtype=np.int32)
+    edges = np.stack([ring, (ring + 1) % 9], axis=1)
+    how: Any = {"algorithm": algorithm.name, "backend": backend}
+    for weights in np.full(9, 8), np.full(9, 0.1):
+        m = general.maximum_weight_matching((edges, weights), cardinality="maximum", **how)
+        verify((edges, weights), m)
 
 
 def _match(graph: Any, algorithm: Algorithm, backend: str) -> None:

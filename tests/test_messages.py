@@ -101,7 +101,7 @@ WRONG_ARGUMENTS = [
     case("time_limit must be None or seconds >= 0; got nan", Control, time_limit=math.nan),
     case("callback must be callable; got int", Control, callback=3),
     case("problem must be None or one of ('matching', 'assignment', 'transport', "
-         "'general-matching'); got 'x'",
+         "'general-matching', 'general-weights'); got 'x'",
          gm.algorithms, "x"),
     case("row_nodes are for the nodes of a networkx graph only",
          gm.maximum_matching, ONES, row_nodes=[0]),

@@ -30,7 +30,7 @@ DEFAULTS = {
     },
     gm.verify: {
         "optimal": True, "sizes": None, "supply": None, "demand": None, "pair_capacity": None,
-        "triangle": "both",
+        "weight": "weight", "triangle": "both",
     },
     gm.algorithms: {"problem": None},
     gm.warmup: {"backend": "auto", "tell": None},
@@ -49,6 +49,11 @@ DEFAULTS = {
     general.maximum_matching: {
         **RUN, **CALL, "triangle": "both", "algorithm": "auto", "initial": None,
     },
+    general.maximum_weight_matching: {
+        **RUN, **CALL, "weight": "weight", "cardinality": "any", "maximize": True,
+        "triangle": "both", "algorithm": "auto",
+    },
+    general.edge_cover: {"weight": "weight", "triangle": "both"},
     linalg.btf: RUN,
     linalg.cudss: {**RUN, "options": None},
     linalg.dmperm: RUN,

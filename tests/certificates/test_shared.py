@@ -13,7 +13,7 @@ SHARED = {
     "gpumatch.bipartite": {"BipartiteGraph", "as_bipartite"},
     "gpumatch.costs": {"CostBatch", "Costs", "as_costs"},
     "gpumatch.costs.capacities": {"PairCapacities"},
-    "gpumatch.general.graph": {"Graph", "pattern_of"},
+    "gpumatch.general.graph": {"Graph", "pattern_of", "weighted_of"},
     "gpumatch.numeric.arrays": {"any_true", "array_module", "array_of", "first_true"},
 }
 WITHOUT_ALGORITHMS = {"compiling.py", "__init__.py", "__main__.py", "cli", "certificates"}
