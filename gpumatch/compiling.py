@@ -120,10 +120,11 @@ def _steps(backend: str) -> Iterator[Step]:
 
 def _pair(algorithm: Algorithm, backend: str) -> None:
     """Match graphs that are not bipartite: one with leaves, and one with odd cycles at an end."""
+    how: Any = {"algorithm": algorithm.name, "backend": backend}
     star = np.stack([np.zeros(9, np.int32), np.arange(1, 10, dtype=np.int32)], axis=1)
     ring = np.arange(9, dtype=np.int32)
     for edges in star, np.stack([ring, (ring + 1) % 9], axis=1):
-        m = general.maximum_matching((edges, None), algorithm=algorithm.name, backend=backend)
+        m = general.maximum_matching((edges, None), **how)
         verify((edges, None), m)
 
 
