@@ -54,6 +54,7 @@ DEFAULTS = {
         "triangle": "both", "algorithm": "auto",
     },
     general.edge_cover: {"weight": "weight", "triangle": "both"},
+    general.t_join: {"weight": "weight", "triangle": "both"},
     linalg.btf: RUN,
     linalg.cudss: {**RUN, "options": None},
     linalg.dmperm: RUN,

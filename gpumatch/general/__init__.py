@@ -12,32 +12,37 @@ if TYPE_CHECKING:
     from gpumatch.general.covers import edge_cover
     from gpumatch.general.graph import Graph
     from gpumatch.general.matching import maximum_matching
+    from gpumatch.general.t_joins import NoJoinError, t_join
     from gpumatch.general.weights import maximum_weight_matching
     from gpumatch.problems.general_weights import ImperfectError
-    from gpumatch.results.edge_cover import EdgeCover
+    from gpumatch.results.edge_set import EdgeSet
     from gpumatch.results.general import GeneralMatching
     from gpumatch.results.general_weights import GeneralWeightMatching
 
 __all__ = [
-    "EdgeCover",
+    "EdgeSet",
     "GeneralMatching",
     "GeneralWeightMatching",
     "Graph",
     "ImperfectError",
+    "NoJoinError",
     "edge_cover",
     "maximum_matching",
     "maximum_weight_matching",
+    "t_join",
 ]
 
 _HOME = {
-    "EdgeCover": "results.edge_cover",
+    "EdgeSet": "results.edge_set",
     "GeneralMatching": "results.general",
     "GeneralWeightMatching": "results.general_weights",
     "Graph": "general.graph",
     "ImperfectError": "problems.general_weights",
+    "NoJoinError": "general.t_joins",
     "edge_cover": "general.covers",
     "maximum_matching": "general.matching",
     "maximum_weight_matching": "general.weights",
+    "t_join": "general.t_joins",
 }
 
 

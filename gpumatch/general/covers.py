@@ -21,10 +21,10 @@ import numpy as np
 from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.general.weights import maximum_weight_matching
 from gpumatch.numeric.exact_sums import summands
-from gpumatch.results.edge_cover import EdgeCover
+from gpumatch.results.edge_set import EdgeSet
 from gpumatch.running.control import with_interrupts_result
 
-__all__ = ["edge_cover"]
+__all__ = ["edge_cover", "total_of"]
 
 LARGEST = 2**55
 """Integer weights are below this, so that what edges save is below 2**58."""
@@ -33,7 +33,7 @@ LARGEST = 2**55
 @with_interrupts_result
 def edge_cover(
     G: Any, *, weight: Hashable = "weight", triangle: str = "both", **options: Any
-) -> EdgeCover:
+) -> EdgeSet:
     """Choose edges of least total weight, so that each vertex is in at least one of them.
 
     Parameters
@@ -45,7 +45,7 @@ def edge_cover(
 
     Returns
     -------
-    EdgeCover
+    EdgeSet
         If the run was stopped, it is a cover, but maybe not the lightest.
 
     Raises
@@ -87,11 +87,15 @@ def edge_cover(
     is_taken[cheapest[~is_covered]] = True
     low, high = (end(owners, graph.indices)[is_taken] for end in (np.minimum, np.maximum))
     keys, first = np.unique(low.astype(np.int64) * graph.order + high, return_index=True)
-    total = summands(weights[is_taken][first])
-    objective = sum(total) if weights.dtype.kind != "f" else math.fsum(total)
-    return EdgeCover(
-        keys // max(graph.order, 1), keys % max(graph.order, 1), objective, matching, graph.nodes
-    )
+    n = max(graph.order, 1)
+    objective = total_of(weights[is_taken][first])
+    return EdgeSet(keys // n, keys % n, objective, matching.gap, matching, graph.nodes)
+
+
+def total_of(weights: np.ndarray) -> Any:
+    """The sum of weights: a Python int for integers."""
+    terms = summands(weights)
+    return sum(terms) if weights.dtype.kind != "f" else math.fsum(terms)
 
 
 def _check(graph: Graph, weights: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""The result of `gpumatch.general.edge_cover`."""
+"""The result of `gpumatch.general.edge_cover` and `gpumatch.general.t_join`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from gpumatch.results.general_weights import GeneralWeightMatching
 from gpumatch.results.pairs import side_by_side
 
-__all__ = ["EdgeCover"]
+__all__ = ["EdgeSet"]
 
 
-class EdgeCover:
-    """Edges of a graph of which each vertex is in at least one.
+class EdgeSet:
+    """Edges of a graph, of least total weight among those that do what was asked for.
 
     Attributes
     ----------
@@ -24,11 +24,11 @@ class EdgeCover:
     objective : int or float
         The total weight: a Python int for integers.
     gap : int or float
-        No edge cover weighs less by more, up to the rounding of floats.
+        No such set weighs less by more, up to the rounding of floats.
     proven : bool
-        True if the cover is one of least weight.
+        True if the weight is the least.
     matching : GeneralWeightMatching
-        The matching that proves it, of what edges save, with its duals.
+        The matching that proves it, with its duals.
     stats : dict
         Those of the matching.
     """
@@ -38,20 +38,17 @@ class EdgeCover:
         ends: np.ndarray,
         others: np.ndarray,
         objective: float,
+        gap: float,
         matching: GeneralWeightMatching,
         nodes: list[Any] | None,
     ) -> None:
         self.edge_ind = ends.astype(np.int64), others.astype(np.int64)
-        self.objective, self.matching = objective, matching
+        self.objective, self.gap, self.matching = objective, gap, matching
         self._nodes = nodes
 
     @property
     def size(self) -> int:
         return int(self.edge_ind[0].size)
-
-    @property
-    def gap(self) -> float:
-        return self.matching.gap
 
     @property
     def proven(self) -> bool:
@@ -63,7 +60,7 @@ class EdgeCover:
 
     def __repr__(self) -> str:
         proof = "optimal" if self.proven else "not proven optimal"
-        return f"EdgeCover({self.size} edges, objective {self.objective}, {proof})"
+        return f"EdgeSet({self.size} edges, objective {self.objective}, {proof})"
 
     def edges(self) -> Any:
         """The edges, by their smaller ends.
