@@ -1,0 +1,70 @@
+"""The steps of `gpumatch.problems.half_approximate` on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpumatch.contracts import Control
+from gpumatch.cpu.general import better_parts, dual_descent, suitor
+
+__all__ = ["HostSteps"]
+
+Matching = tuple[np.ndarray, np.ndarray]
+
+
+class HostSteps:
+    """The steps for a symmetric graph without loops.
+
+    Parameters
+    ----------
+    indptr, indices : int64 and int32 arrays
+    weights : int64 or float64 array
+        Of the entries, equal for both of an edge. Those up to 0 are never matched.
+    threads : int
+    control : Control
+    """
+
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        weights: np.ndarray,
+        threads: int,
+        control: Control,
+    ) -> None:
+        self._graph, self._weights, self._threads = (indptr, indices), weights, threads
+        self._floats = weights.astype(np.float64, copy=False)
+        self._control, self._matched = control, 0
+        self.stopped = False
+
+    def _beat(self) -> bool:
+        self.stopped = self.stopped or self._control.tick(self._matched)
+        return self.stopped
+
+    def match(self) -> Matching:
+        matching = suitor.match(
+            *self._graph, self._weights.view(np.int64), self._threads, self._beat
+        )
+        self._matched = int(np.count_nonzero(matching[0] >= 0)) // 2
+        return matching
+
+    def match_by_slack(self, dual: np.ndarray, unit: float) -> Matching:
+        keys = suitor.keys_of_slack(*self._graph, self._floats, dual, unit, self._threads)
+        return suitor.match(*self._graph, keys, self._threads, self._beat)
+
+    def weights_of(self, entry: np.ndarray) -> np.ndarray:
+        weights = np.zeros(len(entry))
+        matched = entry >= 0
+        weights[matched] = self._floats[entry[matched]]
+        return weights
+
+    def sweep(self, dual: np.ndarray, temperature: float) -> np.ndarray:
+        if self._beat():
+            return dual
+        lowered = dual_descent.sweep(
+            *self._graph, self._floats, dual, temperature, self._threads, self._beat
+        )
+        return dual if lowered is None else lowered
+
+    def keep_better(self, matching: Matching, other: Matching) -> None:
+        better_parts.keep_better(self._weights, matching, other, self._beat)
