@@ -28,8 +28,14 @@ SOFT_SWEEPS = 16
 HARD_SWEEPS = 3
 WARM, COOL = 0.3, 0.05
 """The first and the last temperature, in mean weights of a matched edge."""
-_ROUNDING = 1 + 2.0**-46
-_SMALLEST = 2.0**-1068  # 64 of the least positive float, for weights of that size
+_ROUNDING, _SMALLEST = 1 + 2.0**-46, 2.0**-1068
+"""What makes the last duals cover each edge as exact numbers.
+
+Let d be the duals before the last sweep, and y those after it, rounded at each operation with a
+unit of u = 2**-53. A sum y_u + y_v lacks less than 8 u (w + d_u + d_v) of the weight w, and
+d <= 2 y (1 + 2 u). So it lacks less than 32 u of itself, or, of weights near the least positive
+float, some of these.
+"""
 
 
 class HalfMatching(NamedTuple):
@@ -65,6 +71,9 @@ class Steps(Protocol):
     def match_by_slack(self, dual: Any, unit: float) -> tuple[Any, Any]:
         """Those of the matching that takes the edge of least slack first."""
 
+    def size(self, mate: Any) -> int:
+        """The number of edges of a matching."""
+
     def weights_of(self, entry: Any) -> Any:
         """The weight of the edge of each vertex, 0 without one, as float64."""
 
@@ -73,6 +82,9 @@ class Steps(Protocol):
 
     def keep_better(self, matching: tuple[Any, Any], other: tuple[Any, Any]) -> None:
         """Give each part to the heavier of two matchings, the first of which is changed."""
+
+    def cover(self, dual: Any, factor: float, smallest: float) -> Any:
+        """The duals, which may be changed, times a factor, plus a smallest number."""
 
 
 def solve(steps: Steps, control: Control, bound: str = "tight") -> HalfMatching:
@@ -87,13 +99,13 @@ def solve(steps: Steps, control: Control, bound: str = "tight") -> HalfMatching:
     """
     with control.part("matching"):
         matching = steps.match()
-    matched = _record(control, matching)
+    matched = _record(steps, control, matching)
     if steps.stopped:
         return HalfMatching(*matching, None, False)
     dual = steps.weights_of(matching[1])
     if bound == "tight" and matched:
         dual = _tighten(steps, control, matching, dual, float(dual.sum()) / (2 * matched))
-    return HalfMatching(*matching, _covering(dual), not steps.stopped)
+    return HalfMatching(*matching, steps.cover(dual, _ROUNDING, _SMALLEST), not steps.stopped)
 
 
 def _tighten(
@@ -109,25 +121,14 @@ def _tighten(
         other = steps.match_by_slack(dual, COOL * mean)
     with control.part("parts"):
         steps.keep_better(matching, other)
-    _record(control, matching)
+    _record(steps, control, matching)
     with control.part("duals"):
         for _ in range(HARD_SWEEPS):
             dual = steps.sweep(dual, 0.0)
     return dual
 
 
-def _covering(dual: Any) -> Any:
-    """Duals that cover each edge as exact numbers.
-
-    Let d be the duals before the last sweep, and y those after it, rounded at each operation with a
-    unit of u = 2**-53. A sum y_u + y_v lacks less than 8 u (w + d_u + d_v) of the weight w, and
-    d <= 2 y (1 + 2 u). So it lacks less than 32 u of itself, or, of weights near the least positive
-    float, some of these.
-    """
-    return dual * _ROUNDING + _SMALLEST
-
-
-def _record(control: Control, matching: tuple[Any, Any]) -> int:
-    matched = int((matching[0] >= 0).sum()) // 2
+def _record(steps: Steps, control: Control, matching: tuple[Any, Any]) -> int:
+    matched = steps.size(matching[0])
     control.phase(found=matched, matched=matched)
     return matched

@@ -5,8 +5,8 @@ each of them either matching may be kept, whatever is kept elsewhere. So the hea
 kept, and the result weighs at least as much as either matching (up to the rounding of sums of
 floats).
 
-A part of more than `LONGEST` vertices keeps the first matching, so that a step takes a bounded time.
-A path is followed from its smaller end, and a cycle from its smallest vertex along the second
+A part of more than `LONGEST` edges keeps the first matching, so that a step takes a bounded time. A
+path is followed from its smaller end, and a cycle from its smallest vertex along the second
 matching, so that the sums, and the result, are always the same. O(vertices).
 
 Encodings
@@ -26,7 +26,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 __all__ = ["LONGEST", "keep_better"]
 
 LONGEST = 2**16
-"""The most vertices of a part that may change: following it takes a hundredth of a second."""
+"""The most edges of a part that may change: following it takes a hundredth of a second."""
 _RANGE = 2**20  # vertices a call
 
 

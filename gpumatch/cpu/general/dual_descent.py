@@ -3,20 +3,17 @@
 Numbers y_v >= 0 with y_u + y_v >= w for each edge {u, v} of weight w bound every matching: each of
 its edges has two ends of its own, so it weighs at most the sum of all y. Let y_v be what the
 matched edge of v weighs, or 0. Of a locally dominant matching these cover all edges, and their sum
-is twice its weight. A sweep at temperature T > 0 lowers them all at once:
+is twice its weight. A sweep at temperature T > 0 changes them all at once:
 
     y_v  <-  (y_v + T log(1 + sum over the edges of exp((w - y_u) / T))) / 2
 
-T log(sum of exp) is at least w - y_u for each edge, so the new y_u + y_v is at least w again, at any
-temperature and whatever all other vertices do. The fixed point is the optimum of a smoothed linear
-program (Sinkhorn's, for graphs), which exceeds that without odd sets by at most T log(degree + 1)
-a vertex. So the temperature falls from sweep to sweep. A sweep at T = 0 takes the greatest w - y_u
-alone, which never raises a dual. Such sweeps only would stop far from the optimum, where every edge
-that matters is tight and pairs of duals would have to change together: on a Delaunay mesh with equal
-weights at 1.32 times the optimum, where 16 sweeps with falling temperatures reach 1.02.
-
-The rounding of a sweep is below 2**-48 of each sum y_u + y_v. `proven` adds more than that, so the
-result covers every edge as a number.
+T log(sum of exp) is at least w - y_u for each edge. So the new y_u + y_v is at least w again, at
+any temperature. The fixed point is the optimum of a smoothed linear program (Sinkhorn's, for
+graphs), which exceeds the one without odd sets by at most T log(degree + 1) a vertex. So the
+temperature falls from sweep to sweep. A sweep at T = 0 takes the greatest w - y_u alone, which
+raises no dual. Sweeps at 0 only would stop far from the optimum, where pairs of duals would have to
+change together: on a Delaunay mesh with equal weights at 1.32 times the optimum, where 16 sweeps at
+falling temperatures reach 1.02.
 
 Encodings
     weights[e]    float64; entries up to 0 need no cover
@@ -67,10 +64,7 @@ def sweep(
     threads: int,
     beat: Callable[[], bool],
 ) -> np.ndarray | None:
-    """The duals after a sweep; None if `beat` has stopped it.
-
-    The sweep ends with duals that cover all edges, also if the given ones do not.
-    """
+    """The duals after a sweep of duals that cover all edges; None if `beat` has stopped it."""
     lowered = np.empty_like(dual)
     with Workers(threads, len(indices)) as workers:
         ranges = [*blocks(indptr)]

@@ -45,12 +45,15 @@ class HostSteps:
         matching = suitor.match(
             *self._graph, self._weights.view(np.int64), self._threads, self._beat
         )
-        self._matched = int(np.count_nonzero(matching[0] >= 0)) // 2
+        self._matched = self.size(matching[0])
         return matching
 
     def match_by_slack(self, dual: np.ndarray, unit: float) -> Matching:
         keys = suitor.keys_of_slack(*self._graph, self._floats, dual, unit, self._threads)
         return suitor.match(*self._graph, keys, self._threads, self._beat)
+
+    def size(self, mate: np.ndarray) -> int:
+        return int(np.count_nonzero(mate >= 0)) // 2
 
     def weights_of(self, entry: np.ndarray) -> np.ndarray:
         weights = np.zeros(len(entry))
@@ -68,3 +71,6 @@ class HostSteps:
 
     def keep_better(self, matching: Matching, other: Matching) -> None:
         better_parts.keep_better(self._weights, matching, other, self._beat)
+
+    def cover(self, dual: np.ndarray, factor: float, smallest: float) -> np.ndarray:
+        return dual * factor + smallest

@@ -1,11 +1,11 @@
 """Suitor: the matching that takes the heaviest edge first, found by bids of vertices.
 
-Order the edges by weight, and take one after the other if both of its ends are unmatched. The result
-weighs at least half as much as any matching (Preis 1999). Each of its edges is locally dominant:
-when it is taken, no edge beside it is heavier. So all vertices can act at once. A vertex bids for the
-best neighbour that it can still win. A neighbour keeps the best bid, and the vertex that loses its
-place bids again. The order is total, so the result is the same for any number of threads and for any
-order of the bids:
+Order the edges by weight, and take one after the other if both of its ends are unmatched. The
+result weighs at least half as much as any matching (Preis 1999). Each of its edges is locally
+dominant: when it is taken, no edge beside it is heavier. So all vertices can act at once. A vertex
+bids for the best neighbour that it can still win. A neighbour keeps the best bid, and the vertex
+that loses its place bids again. The order is total, so the result is the same for any number of
+threads and for any order of the bids:
 
     1. the greater weight,
     2. the smaller degree of the two ends together, as the minimum degree start has it,
@@ -25,9 +25,9 @@ Duals y of `dual_descent` tell which edges are in a heavy fractional matching: t
 y_u + y_v - w. Taking the edges of least slack first is most often heavier than the heaviest first,
 though it proves nothing. Then the key of an edge is unit / (unit + slack).
 
-A vertex bids again only after a better bid has come for the neighbour that it had won, so it reads its
-row at most once for each neighbour: O(sum of squared degrees) at worst. On random weights a row is
-read 1.2 to 1.4 times.
+A vertex bids again only after a better bid has come for the neighbour that it had won, so it reads
+its row at most once for each neighbour: O(sum of squared degrees) at worst. On random weights a row
+is read 1.2 to 1.4 times.
 
 Reference: Manne, Halappanavar, *New effective multithreaded matching algorithms*, IPDPS 2014.
 """
@@ -46,7 +46,7 @@ from gpumatch.cpu.numba_tools.workers import Workers
 __all__ = ["keys_of_slack", "match"]
 
 BUDGET = 2**22
-"""Entries that a worker reads before it returns: under half a second even if each is a cache miss."""
+"""Entries that a worker reads before it returns: under half a second even if all miss the cache."""
 _RANGE = 256  # vertices that a worker takes at once
 _PLACE = 0xFFFFFFFF
 
@@ -109,7 +109,7 @@ def _raise_to(held, v, key):
 
 @kernel
 def _bid_for(u, e, indptr, indices, keys, suitor, held):
-    """Bid by entry e of u: the vertex that must bid now, which is u if it came too late; -1 none."""
+    """Bid by entry e of u: the vertex that must bid now, u itself if it came too late; -1 none."""
     v, key = indices[e], keys[e]
     bid = (np.int64(u) << 32) | (e - indptr[u])
     while True:
@@ -166,7 +166,7 @@ def keys_of_slack(
     unit: float,
     threads: int,
 ) -> np.ndarray:
-    """Keys for `match`: the greater, the less slack an edge has; 0 if its weight is not positive."""
+    """Keys for `match`: greater for an edge of less slack; 0 if its weight is not positive."""
     keys = np.empty(len(indices))
     ranges = [*blocks(indptr)]
 

@@ -111,6 +111,7 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
+inline float __expf(float number) { return std::exp(number); }
 inline double __dmul_rn(double one, double other) { return one * other; }
 inline double __dadd_rn(double one, double other) { return one + other; }
 inline double __dsqrt_rn(double number) { return std::sqrt(number); }

@@ -1,0 +1,1 @@
+"""Algorithms of the GPU for graphs that are not bipartite."""

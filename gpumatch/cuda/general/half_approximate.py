@@ -1,0 +1,196 @@
+"""The steps of `gpumatch.problems.half_approximate` on the GPU.
+
+The host's side of suitor.cu, dual_descent.cu and better_parts.cu. Device memory in addition to the
+graph: 16 bytes a vertex for bids, 24 for two matchings, 16 for duals. No row is copied, so a graph
+may have as many edges as the device holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.contracts import Control
+from gpumatch.cuda import memory
+from gpumatch.cuda.kernels import BLOCK, COSTS, OFFSETS, Source, blocks_for, kernels_for
+from gpumatch.cuda.structs import address
+from gpumatch.cuda.surveys import count_matched
+
+__all__ = ["DeviceSteps"]
+
+_LANES = (4, 32)
+_FEW = 10  # entries of a row in the mean, up to which four lanes read it
+_KINDS = {"Offset": OFFSETS, "Weight": COSTS}
+_BID = "bid<{{Offset}}, {{Weight}}, {by_slack}, {lanes}>"
+_SWEEP = "sweep<{{Offset}}, {{Weight}}, {lanes}>"
+SUITOR = Source(
+    "general/suitor.cu",
+    (
+        *(
+            _BID.format(by_slack=by_slack, lanes=lanes)
+            for by_slack in ("false", "true")
+            for lanes in _LANES
+        ),
+        "take_mates<{Offset}>",
+    ),
+    _KINDS,
+    structs=("Keys<{Offset}, {Weight}>", "Bids"),
+)
+DUALS = Source(
+    "general/dual_descent.cu",
+    (*(_SWEEP.format(lanes=lanes) for lanes in _LANES), "weigh<{Weight}>", "cover"),
+    _KINDS,
+    structs=("Edges<{Offset}, {Weight}>",),
+)
+PARTS = Source(
+    "general/better_parts.cu",
+    ("compare<{Weight}>", "exchange_parts"),
+    {"Weight": COSTS},
+    structs=("Matchings",),
+)
+
+Matching = tuple[Any, Any]
+
+
+class DeviceSteps:
+    """The steps for a symmetric graph without loops.
+
+    Parameters
+    ----------
+    indptr, indices : int32 or int64, and int32 arrays
+    weights : int32, int64, float32 or float64 array
+        Of the entries, equal for both of an edge. Those up to 0 are never matched.
+    control : Control
+    """
+
+    def __init__(self, indptr: Any, indices: Any, weights: Any, control: Control) -> None:
+        self._count = indptr.size - 1
+        memory.require_memory(56 * self._count, "a half-approximate matching")
+        self._edges = {
+            "count": self._count,
+            "indptr": indptr,
+            "indices": indices,
+            "weights": weights,
+        }
+        kinds = {"Offset": indptr.dtype, "Weight": weights.dtype}
+        self._suitor, self._duals = kernels_for(SUITOR, **kinds), kernels_for(DUALS, **kinds)
+        self._parts = kernels_for(PARTS, Weight=weights.dtype)
+        self._indptr, self._weights = indptr, weights
+        self._lanes = _LANES[indices.size > _FEW * self._count]
+        self._grid = (blocks_for(self._count * self._lanes),), (BLOCK,)
+        self._by_vertex = (blocks_for(self._count),), (BLOCK,)
+        self._control, self._matched = control, 0
+        self.stopped = False
+
+    def _beat(self) -> bool:
+        self.stopped = self.stopped or self._control.tick(self._matched)
+        return self.stopped
+
+    def match(self) -> Matching:
+        matching = self._match(None, 0.0)
+        self._matched = self.size(matching[0])
+        return matching
+
+    def match_by_slack(self, dual: Any, unit: float) -> Matching:
+        return self._match(dual, unit)
+
+    def _match(self, dual: Any, unit: float) -> Matching:
+        keys = self._suitor.struct("Keys")(edges=self._edges, dual=dual, unit=unit)
+        name = _BID.format(by_slack="false" if dual is None else "true", lanes=self._lanes)
+        bids = cp.empty(2 * self._count, cp.uint64)
+        bids[: self._count].data.memset_async(0xFF, 8 * self._count)
+        bids[self._count :].data.memset_async(0, 8 * self._count)
+        listed, length = None, self._count
+        while length and not self._beat():
+            later = cp.zeros(1 + min(length, self._grid[0][0] * BLOCK), cp.int32)
+            places = {"items": address(later, later.itemsize), "size": later}
+            self._suitor[name](
+                *self._grid,
+                (
+                    *(keys, _pointer(listed), np.int32(length)),  # IN
+                    self._suitor.struct("Bids")(
+                        suitor=bids, held=address(bids, 8 * self._count), later=places
+                    ),  # IN, OUT
+                ),
+            )
+            length = int(later[0])
+            listed = later[1:]
+        mate, entry = cp.empty(self._count, cp.int32), cp.empty(self._count, cp.int64)
+        self._suitor["take_mates<{Offset}>"](
+            *self._by_vertex,
+            (
+                *(np.int32(self._count), self._indptr, bids),  # IN
+                *(mate, entry),  # OUT
+            ),
+        )
+        return mate, entry
+
+    def size(self, mate: Any) -> int:
+        return count_matched(mate) // 2
+
+    def weights_of(self, entry: Any) -> Any:
+        weight = cp.empty(self._count, cp.float64)
+        self._duals["weigh<{Weight}>"](
+            *self._by_vertex,
+            (
+                *(np.int32(self._count), entry, self._weights),  # IN
+                weight,  # OUT
+            ),
+        )
+        return weight
+
+    def sweep(self, dual: Any, temperature: float) -> Any:
+        if self._beat():
+            return dual
+        lowered = cp.empty(self._count, cp.float64)
+        self._duals[_SWEEP.format(lanes=self._lanes)](
+            *self._grid,
+            (
+                self._duals.struct("Edges")(**self._edges),  # IN
+                *(dual, np.float64(temperature)),  # IN
+                lowered,  # OUT
+            ),
+        )
+        return lowered
+
+    def cover(self, dual: Any, factor: float, smallest: float) -> Any:
+        self._duals["cover"](
+            *self._by_vertex,
+            (
+                *(np.int32(self._count), np.float64(factor), np.float64(smallest)),  # IN
+                dual,  # IN, OUT
+            ),
+        )
+        return dual
+
+    def keep_better(self, matching: Matching, other: Matching) -> None:
+        if self._beat():
+            return
+        begins = cp.empty(self._count, cp.uint8)
+        matchings = self._parts.struct("Matchings")(
+            count=self._count,
+            mate=matching[0],
+            entry=matching[1],
+            other=other[0],
+            other_entry=other[1],
+        )
+        self._parts["compare<{Weight}>"](
+            *self._by_vertex,
+            (
+                *(matchings, self._weights),  # IN
+                begins,  # OUT
+            ),
+        )
+        self._parts["exchange_parts"](
+            *self._by_vertex,
+            (
+                matchings,  # IN, OUT
+                begins,  # IN
+            ),
+        )
+
+
+def _pointer(listed: Any) -> Any:
+    return np.uintp(0) if listed is None else listed
