@@ -38,7 +38,8 @@ __global__ void compare(Matchings all, const Weight* weights, unsigned char* beg
     while (true) {
       const int next = following(all, v, by_other);
       if (next < 0) break;
-      const Number<Weight> weight = counted(weights[by_other ? all.other_entry[v] : all.entry[v]], 0);
+      const long long entry = by_other ? all.other_entry[v] : all.entry[v];
+      const Number<Weight> weight = counted(weights[entry], 0);
       gain += by_other ? weight : -weight;
       by_other = !by_other;
       v = next;

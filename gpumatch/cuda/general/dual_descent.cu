@@ -1,5 +1,5 @@
-// Duals that bound what any matching weighs, lowered by sweeps over all vertices at once. The header
-// of cpu/general/dual_descent.py states the theorem; a group of lanes adds up the row of a vertex.
+// Duals that bound what any matching weighs, lowered by sweeps over all vertices at once.
+// The header of cpu/general/dual_descent.py states the theorem; a group of lanes adds up a row.
 //
 // The sum of exponentials may be rough, because a dual is lowered to the greatest w - y_u at most,
 // which is found without rounding but that of its subtractions.

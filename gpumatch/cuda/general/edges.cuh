@@ -11,7 +11,7 @@ struct Edges {
   const Weight* weights;  // of entries, equal for both of an edge
 };
 
-// Lanes of a warp that act together. A warp has kWarp / kLanes such groups, which go their own ways.
+// Lanes of a warp that act together. The kWarp / kLanes groups of a warp go their own ways.
 template <int kLanes>
 struct Group {
   unsigned mask;
@@ -20,7 +20,7 @@ struct Group {
   long long groups;
 
   __device__ Group()
-      : mask(kLanes == kWarp ? kWholeWarp : ((1u << kLanes % kWarp) - 1) << lane_index() / kLanes * kLanes),
+      : mask(kWholeWarp >> (kWarp - kLanes) << lane_index() / kLanes * kLanes),
         lane(lane_index() % kLanes),
         index(thread_index() / kLanes),
         groups(thread_count() / kLanes) {}

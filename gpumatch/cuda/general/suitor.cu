@@ -1,13 +1,13 @@
-// Suitor: the matching that takes the edge of the greatest key first, found by bids of vertices. The
-// header of cpu/general/suitor.py states the order of the edges and why all vertices may act at
-// once. GPU: Naim, Manne, Halappanavar, Tumeo, Langguth, IPDPS Workshops 2015.
+// Suitor: the matching that takes the edge of the greatest key first, found by bids of vertices.
+// The header of cpu/general/suitor.py states the order of the edges and why all vertices may act at
+// once. On GPUs: Naim, Manne, Halappanavar, Tumeo, Langguth, IPDPS Workshops 2015.
 //
-// A group of lanes bids for a vertex. Whoever loses a place to it bids next, so there are no rounds.
-// A vertex tries its best neighbour without asking who can be won, which needs no memory beyond its
-// row. Once it has lost, it looks only for neighbours whose best bid it can exceed.
+// A group of lanes bids for a vertex. Whoever loses a place to it bids next, so there are no
+// rounds. A vertex tries its best neighbour without asking who can be won, which needs no memory
+// beyond its row. Once it has lost, it looks only for neighbours whose best bid it can exceed.
 //
 // Encodings
-//   Key          weights, or unit / (unit + slack) of duals, as bits in their order; 0 never matched
+//   Key          weight, or unit / (unit + slack) of duals, as bits in their order; 0 never matched
 //   suitor[v]    best bid for v: its bidder << 32 | place of the entry in the bidder's row; kNobody
 //   held[v]      a key that the best bid for v has at least; it may lag behind, and never exceeds
 //   later        vertices that bid in the next launch, each behind a chain of kChain bids
@@ -56,11 +56,15 @@ __device__ bool precedes(int u, int rival, int v, const Offset* indptr) {
 }
 
 __device__ inline int bidder_of(Bid bid) { return static_cast<int>(bid >> 32); }
+template <typename Offset>
+__device__ Offset place_of(Bid bid) {
+  return static_cast<Offset>(bid & 0xffffffffull);
+}
 
 template <bool kBySlack, typename Offset, typename Weight>
 __device__ Key key_of_bid(const Keys<Offset, Weight>& keys, Bid bid, int v) {
   const int u = bidder_of(bid);
-  return key_of<kBySlack>(keys, keys.edges.indptr[u] + static_cast<Offset>(bid & 0xffffffffull), u, v);
+  return key_of<kBySlack>(keys, keys.edges.indptr[u] + place_of<Offset>(bid), u, v);
 }
 
 template <bool kBySlack, typename Offset, typename Weight>
@@ -80,8 +84,9 @@ struct Choice {
 
 // The best neighbour of u; among those that it can still win if it `asks`.
 template <bool kBySlack, int kLanes, typename Offset, typename Weight>
-__device__ Choice<Offset> best_neighbour(const Keys<Offset, Weight>& keys, const Group<kLanes>& group,
-                                         int u, bool asks, const Bids& bids) {
+__device__ Choice<Offset> best_neighbour(const Keys<Offset, Weight>& keys,
+                                         const Group<kLanes>& group, int u, bool asks,
+                                         const Bids& bids) {
   const Edges<Offset, Weight>& edges = keys.edges;
   Choice<Offset> best{0, 0, 0};
   const auto is_better = [&](Key key, int v) {
@@ -130,7 +135,7 @@ __device__ int bid_for(const Keys<Offset, Weight>& keys, int u, const Choice<Off
   return seen == kNobody ? -1 : bidder_of(seen);
 }
 
-// Let vertices bid, and all that lose their places to them: those listed, or all if there is no list.
+// Let vertices bid, and all that lose their places to them: those listed, or all without a list.
 template <typename Offset, typename Weight, bool kBySlack, int kLanes>
 __global__ void bid(Keys<Offset, Weight> keys, const int* listed, int length, Bids bids) {
   const Group<kLanes> group;
@@ -160,6 +165,6 @@ __global__ void take_mates(int count, const Offset* indptr, const Bid* suitor, i
     const int u = bid == kNobody ? -1 : bidder_of(bid);
     const bool is_mate = u >= 0 && suitor[u] != kNobody && bidder_of(suitor[u]) == v;
     mate[v] = is_mate ? u : -1;
-    entry[v] = is_mate ? static_cast<long long>(indptr[u]) + static_cast<long long>(bid & 0xffffffffull) : -1;
+    entry[v] = is_mate ? static_cast<long long>(indptr[u] + place_of<Offset>(bid)) : -1;
   }
 }
