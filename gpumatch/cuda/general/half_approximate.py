@@ -1,7 +1,7 @@
 """The steps of `gpumatch.problems.half_approximate` on the GPU.
 
 The host's side of suitor.cu, dual_descent.cu and better_parts.cu. Device memory in addition to the
-graph: 16 bytes a vertex for bids, 24 for two matchings, 16 for duals. No row is copied, so a graph
+graph: 20 bytes a vertex for bids, 24 for two matchings, 16 for duals. No row is copied, so a graph
 may have as many edges as the device holds.
 """
 
@@ -67,7 +67,7 @@ class DeviceSteps:
 
     def __init__(self, indptr: Any, indices: Any, weights: Any, control: Control) -> None:
         self._count = indptr.size - 1
-        memory.require_memory(56 * self._count, "a half-approximate matching")
+        memory.require_memory(60 * self._count, "a half-approximate matching")
         self._edges = {
             "count": self._count,
             "indptr": indptr,
@@ -104,7 +104,8 @@ class DeviceSteps:
         bids[self._count :].data.memset_async(0, 8 * self._count)
         listed, length = None, self._count
         while length and not self._beat():
-            later = cp.zeros(1 + min(length, self._grid[0][0] * BLOCK), cp.int32)
+            later = cp.empty(1 + length, cp.int32)
+            later[:1].data.memset_async(0, 4)
             places = {"items": address(later, later.itemsize), "size": later}
             self._suitor[name](
                 *self._grid,
