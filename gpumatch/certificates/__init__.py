@@ -32,6 +32,7 @@ from gpumatch.certificates.general_weights import (
 )
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
+from gpumatch.certificates.suitor import BoundCertificate, verify_bound
 from gpumatch.certificates.transport import TransportCertificate, verify_transport
 from gpumatch.certificates.violators import check_violator
 
@@ -41,6 +42,7 @@ __all__ = [
     "BatchCertificate",
     "BlocksCertificate",
     "BottleneckCertificate",
+    "BoundCertificate",
     "Certificate",
     "CertificateError",
     "GeneralCertificate",
@@ -157,6 +159,8 @@ def verify(
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:
         raise TypeError("optimal=False is for assignments and flows of least or greatest total")
+    if hasattr(result, "vertex_dual") and hasattr(result, "bound"):
+        return verify_bound(A, result)
     if hasattr(result, "threshold_cover"):
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):

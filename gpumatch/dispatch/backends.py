@@ -130,14 +130,19 @@ def choose_transport(
 
 
 def choose_general(
-    problem: str, algorithm: str, backend: str, options: Mapping[str, Any]
+    problem: str,
+    algorithm: str,
+    backend: str,
+    options: Mapping[str, Any],
+    on_device: bool = False,
+    nnz: int = 0,
 ) -> Choice:
-    """Choose what solves a problem of a graph on the host that need not be bipartite."""
+    """Choose what solves a problem of a graph that need not be bipartite."""
     asks = _asks(problem, algorithm, backend, options)
     if not asks:
         homes = dict.fromkeys(b for a in table(problem).values() for b in a.backends)
         asks = [_Ask(problem, tuple(homes))]
-    where = _where(asks, backend, False, lambda: False)
+    where = _where(asks, backend, on_device, lambda: nnz >= GPU_PAYS_FROM)
     return _choice(_chosen(problem, algorithm, where, options, "engine"), where, options)
 
 

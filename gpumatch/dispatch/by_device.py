@@ -111,6 +111,13 @@ def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: i
     return _size_on_host()(indptr, indices, shape, threads)
 
 
+def symmetry_on_device(indptr: Any, indices: Any, weights: Any) -> Any:
+    """Whether canonical CSR on a device has both entries of each edge, and finite weights."""
+    from gpumatch.cuda.general.symmetry import symmetry_of
+
+    return symmetry_of(indptr, indices, weights)
+
+
 def require_device_memory(nbytes: int, purpose: str) -> None:
     """Raise MemoryError if the current GPU has less than this many bytes free."""
     from gpumatch.cuda import memory

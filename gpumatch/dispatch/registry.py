@@ -104,8 +104,8 @@ class Algorithm:
     Attributes
     ----------
     name, problem : str
-        The name that the field uses, and ``"matching"``, ``"assignment"``, ``"transport"`` or
-        ``"general-matching"``.
+        The name that the field uses, and ``"matching"``, ``"assignment"``, ``"transport"``,
+        ``"general-matching"`` or ``"general-weights"``.
     backends : tuple of str
         The backends that have it: ``"cpu"``, ``"cuda"``, ``"reference"`` (slow, to follow a paper).
     exact : bool
@@ -331,6 +331,16 @@ _GENERAL_WEIGHTS = (
         "ours; blossoms by priority queues after Galil, Micali, Gabow, SIAM J. Comput. 1986",
         {"cpu": Home(_CPU + "general.weights.engine:run")},
     ),
+    Algorithm(
+        "suitor",
+        "general-weights",
+        False,
+        "Manne, Halappanavar, IPDPS 2014; with duals of ours",
+        {
+            "cpu": Home(_CPU + "general.half_approximate:run", {"bound": ("tight", "half")}),
+            "cuda": Home(_CUDA + "general.half_approximate:run", {"bound": ("tight", "half")}),
+        },
+    ),
 )
 _TABLES = {
     problem: {algorithm.name: algorithm for algorithm in algorithms}
@@ -429,7 +439,7 @@ def algorithms(problem: str | None = None) -> list[Algorithm]:
 
     Parameters
     ----------
-    problem : {"matching", "assignment", "transport", "general-matching"}, optional
+    problem : {"matching", "assignment", "transport", "general-matching", "general-weights"}, optional
         List those for this problem only.
 
     Raises

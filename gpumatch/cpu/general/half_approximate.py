@@ -1,4 +1,4 @@
-"""The steps of `gpumatch.problems.half_approximate` on the CPU."""
+"""The steps of `gpumatch.numeric.half_approximate` on the CPU."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu.general import better_parts, dual_descent, suitor
+from gpumatch.numeric.half_approximate import HalfMatching, HalfMatchingTask, solve
 
-__all__ = ["HostSteps"]
+__all__ = ["HostSteps", "run"]
 
 Matching = tuple[np.ndarray, np.ndarray]
 
@@ -73,4 +74,10 @@ class HostSteps:
         better_parts.keep_better(self._weights, matching, other, self._beat)
 
     def cover(self, dual: np.ndarray, factor: float, smallest: float) -> np.ndarray:
-        return dual * factor + smallest
+        return dual * factor + smallest * (dual > 0)
+
+
+def run(task: HalfMatchingTask, *, bound: str = "tight") -> HalfMatching:
+    """Match at least half the greatest weight."""
+    graph = task.indptr, task.indices, task.weights
+    return solve(HostSteps(*graph, task.threads, task.control), task.control, bound)

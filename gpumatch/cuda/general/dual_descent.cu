@@ -28,8 +28,9 @@ __global__ void sweep(Edges<Offset, Weight> edges, const double* dual, double te
     float total = group.lane == 0 && -own > least ? __expf(static_cast<float>(-own * scale)) : 0.0f;
     const Offset end = edges.indptr[v + 1];
     for (Offset e = edges.indptr[v] + group.lane; e < end; e += kLanes) {
-      const double weight = static_cast<double>(counted(edges.weights[e], 0));
-      const double excess = weight - own - dual[edges.indices[e]];
+      const int u = edges.indices[e];
+      if (u == v) continue;
+      const double excess = static_cast<double>(counted(edges.weights[e], 0)) - own - dual[u];
       top = excess > top ? excess : top;
       if (excess > least) total += __expf(static_cast<float>(excess * scale));
     }
@@ -47,6 +48,6 @@ __global__ void sweep(Edges<Offset, Weight> edges, const double* dual, double te
 // Duals that cover each edge as exact numbers, of those after a sweep.
 __global__ void cover(int count, double factor, double smallest, double* dual) {
   for (int v = thread_index(); v < count; v += thread_count()) {
-    dual[v] = dual[v] * factor + smallest;
+    if (dual[v] > 0) dual[v] = dual[v] * factor + smallest;
   }
 }

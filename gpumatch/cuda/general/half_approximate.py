@@ -1,4 +1,4 @@
-"""The steps of `gpumatch.problems.half_approximate` on the GPU.
+"""The steps of `gpumatch.numeric.half_approximate` on the GPU.
 
 The host's side of suitor.cu, dual_descent.cu and better_parts.cu. Device memory in addition to the
 graph: 20 bytes a vertex for bids, 24 for two matchings, 16 for duals. No row is copied, so a graph
@@ -17,8 +17,9 @@ from gpumatch.cuda import memory
 from gpumatch.cuda.kernels import BLOCK, COSTS, OFFSETS, Source, blocks_for, kernels_for
 from gpumatch.cuda.structs import address
 from gpumatch.cuda.surveys import count_matched
+from gpumatch.numeric.half_approximate import HalfMatching, HalfMatchingTask, solve
 
-__all__ = ["DeviceSteps"]
+__all__ = ["DeviceSteps", "run"]
 
 _LANES = (4, 32)
 _FEW = 10  # entries of a row in the mean, up to which four lanes read it
@@ -55,7 +56,7 @@ Matching = tuple[Any, Any]
 
 
 class DeviceSteps:
-    """The steps for a symmetric graph without loops.
+    """The steps for a symmetric graph; loops and repeated entries do not matter.
 
     Parameters
     ----------
@@ -191,6 +192,12 @@ class DeviceSteps:
                 begins,  # IN
             ),
         )
+
+
+def run(task: HalfMatchingTask, *, bound: str = "tight") -> HalfMatching:
+    """Match at least half the greatest weight."""
+    steps = DeviceSteps(task.indptr, task.indices, task.weights, task.control)
+    return solve(steps, task.control, bound)
 
 
 def _pointer(listed: Any) -> Any:

@@ -95,7 +95,7 @@ __device__ Choice<Offset> best_neighbour(const Keys<Offset, Weight>& keys,
   const Offset end = edges.indptr[u + 1];
   for (Offset e = edges.indptr[u] + group.lane; e < end; e += kLanes) {
     const int v = edges.indices[e];
-    const Key key = key_of<kBySlack>(keys, e, u, v);
+    const Key key = v == u ? 0 : key_of<kBySlack>(keys, e, u, v);
     if (!is_better(key, v)) continue;
     if (asks) {
       const Key held = now(bids.held[v]);

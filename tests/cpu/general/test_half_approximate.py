@@ -11,7 +11,7 @@ import pytest
 import graphs
 from gpumatch.cpu.general import better_parts, dual_descent, suitor
 from gpumatch.cpu.general.half_approximate import HostSteps
-from gpumatch.problems.half_approximate import solve
+from gpumatch.numeric.half_approximate import solve
 from gpumatch.running.control import Control
 from tests.cpu.general.greedy import (
     WEIGHTS,

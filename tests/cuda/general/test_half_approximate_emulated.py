@@ -13,7 +13,7 @@ pytest.importorskip("cupy")
 from gpumatch.cpu.general import dual_descent
 from gpumatch.cuda.general import half_approximate as module
 from gpumatch.cuda.kernels import COSTS
-from gpumatch.problems.half_approximate import solve
+from gpumatch.numeric.half_approximate import solve
 from gpumatch.running.control import Control
 from tests.cpu.general.greedy import (
     Ending,

@@ -21,9 +21,8 @@ import numpy as np
 
 from gpumatch.contracts import Control
 
-__all__ = ["BOUNDS", "HalfMatching", "Steps", "solve"]
+__all__ = ["HalfMatching", "HalfMatchingTask", "Steps", "solve"]
 
-BOUNDS = ("tight", "half")
 SOFT_SWEEPS = 16
 HARD_SWEEPS = 3
 WARM, COOL = 0.3, 0.05
@@ -34,8 +33,31 @@ _ROUNDING, _SMALLEST = 1 + 2.0**-46, 2.0**-1068
 Let d be the duals before the last sweep, and y those after it, rounded at each operation with a
 unit of u = 2**-53. A sum y_u + y_v lacks less than 8 u (w + d_u + d_v) of the weight w, and
 d <= 2 y (1 + 2 u). So it lacks less than 32 u of itself, or, of weights near the least positive
-float, some of these.
+float, some of these. A sweep leaves duals above 0 above 0, and each edge of positive weight has an
+end whose first dual is.
 """
+
+
+class HalfMatchingTask(NamedTuple):
+    """A graph whose matching shall weigh at least half as much as any.
+
+    Attributes
+    ----------
+    indptr, indices : integer arrays
+        The neighbours of each vertex in CSR; each edge is there from both ends. On the host int64
+        and int32, without loops.
+    weights : array
+        Of the entries, finite, equal for both of an edge. On the host int64 or float64, on a device
+        also int32 or float32. Edges of weights up to 0 are never matched.
+    control : Control
+    threads : int
+    """
+
+    indptr: Any
+    indices: Any
+    weights: Any
+    control: Control
+    threads: int = 1
 
 
 class HalfMatching(NamedTuple):
@@ -84,7 +106,7 @@ class Steps(Protocol):
         """Give each part to the heavier of two matchings, the first of which is changed."""
 
     def cover(self, dual: Any, factor: float, smallest: float) -> Any:
-        """The duals, which may be changed, times a factor, plus a smallest number."""
+        """Duals above 0 times a factor, plus a smallest number; the array may be changed."""
 
 
 def solve(steps: Steps, control: Control, bound: str = "tight") -> HalfMatching:

@@ -1,0 +1,38 @@
+// Whether both entries of each edge are there, with one weight: a look at canonical CSR.
+//
+// Encodings
+//   faults[kAlone]     entries without an equal one at the same place of the transposed matrix
+//   faults[kInfinite]  weights that are infinite or NaN
+#include "general/edges.cuh"
+
+using Count = unsigned long long;
+
+enum Fault { kAlone, kInfinite };
+
+template <typename Offset, typename Weight>
+__device__ bool has_twin(const Edges<Offset, Weight>& edges, int v, Offset e) {
+  const int u = edges.indices[e];
+  Offset begin = edges.indptr[u], end = edges.indptr[u + 1];
+  while (begin < end) {
+    const Offset middle = begin + (end - begin) / 2;
+    if (edges.indices[middle] < v) begin = middle + 1;
+    else end = middle;
+  }
+  return begin < edges.indptr[u + 1] && edges.indices[begin] == v &&
+         edges.weights[begin] == edges.weights[e];
+}
+
+template <typename Offset, typename Weight>
+__global__ void compare_triangles(Edges<Offset, Weight> edges, Count* faults) {
+  const Group<4> group;
+  Count alone = 0, infinite = 0;
+  for (long long v = group.index; v < edges.count; v += group.groups) {
+    const Offset end = edges.indptr[v + 1];
+    for (Offset e = edges.indptr[v] + group.lane; e < end; e += 4) {
+      infinite += !(edges.weights[e] - edges.weights[e] == 0);
+      alone += !has_twin(edges, static_cast<int>(v), e);
+    }
+  }
+  add_to(faults + kAlone, alone);
+  add_to(faults + kInfinite, infinite);
+}

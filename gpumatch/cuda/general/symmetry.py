@@ -1,0 +1,42 @@
+"""Whether canonical CSR on the device is that of an undirected graph: the host's side of symmetry.cu."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cupy as cp
+
+from gpumatch.cuda.kernels import BLOCK, COSTS, OFFSETS, Source, blocks_for, kernels_for
+
+__all__ = ["Symmetry", "symmetry_of"]
+
+_KERNEL = "compare_triangles<{Offset}, {Weight}>"
+SOURCE = Source(
+    "general/symmetry.cu",
+    (_KERNEL,),
+    {"Offset": OFFSETS, "Weight": COSTS},
+    structs=("Edges<{Offset}, {Weight}>",),
+)
+
+
+class Symmetry(NamedTuple):
+    """How many entries have no equal one across the diagonal, and how many are not finite."""
+
+    alone: int
+    infinite: int
+
+
+def symmetry_of(indptr: Any, indices: Any, weights: Any) -> Symmetry:
+    """Look at canonical CSR of a square matrix; O(nnz log(degree))."""
+    kernels = kernels_for(SOURCE, Offset=indptr.dtype, Weight=weights.dtype)
+    faults = cp.zeros(2, cp.uint64)
+    edges = {"count": indptr.size - 1, "indptr": indptr, "indices": indices, "weights": weights}
+    kernels[_KERNEL](
+        (blocks_for(4 * indptr.size),),
+        (BLOCK,),
+        (
+            kernels.struct("Edges")(**edges),  # IN
+            faults,  # IN, OUT
+        ),
+    )
+    return Symmetry(*map(int, faults.tolist()))
