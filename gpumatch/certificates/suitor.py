@@ -86,7 +86,9 @@ def verify_bound(G: Any, result: Any, *, weight: Any = "weight") -> BoundCertifi
     bound = python_number("the bound", result.bound)
     _check_bound(sign * bound, sum_in_units(dual), is_whole)
     if is_whole and result.gap != sign * (bound - objective):
-        raise CertificateError(f"the gap is {result.gap}, but {bound} and {objective} leave another")
+        raise CertificateError(
+            f"the gap is {result.gap}, but {bound} and {objective} leave another"
+        )
     if not is_whole and units_of(float(result.gap)) < sum_in_units(dual) - total:
         raise CertificateError(f"the gap is {result.gap}, but the duals leave more")
     return BoundCertificate("bounded matching", size, bound, graph.size, objective)

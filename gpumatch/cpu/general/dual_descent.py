@@ -24,6 +24,7 @@ Reference: Cuturi, *Sinkhorn distances*, NIPS 2013, for the smoothing; Preis, *L
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -66,17 +67,18 @@ def sweep(
 ) -> np.ndarray | None:
     """The duals after a sweep of duals that cover all edges; None if `beat` has stopped it."""
     lowered = np.empty_like(dual)
+    ranges = [*blocks(indptr)]
+
+    def work_from(begin: int, k: int) -> None:
+        _sweep(
+            *ranges[begin + k], indptr, indices, weights, dual, temperature,  # IN
+            lowered,  # OUT
+        )  # fmt: skip
+
     with Workers(threads, len(indices)) as workers:
-        ranges = [*blocks(indptr)]
         for begin in range(0, len(ranges), workers.threads):
             if begin and beat():
                 return None
-            group = ranges[begin : begin + workers.threads]
-            workers.deal(
-                lambda k, group=group: _sweep(
-                    *group[k], indptr, indices, weights, dual, temperature,  # IN
-                    lowered,  # OUT
-                ),
-                len(group),
-            )  # fmt: skip
+            count = min(workers.threads, len(ranges) - begin)
+            workers.deal(functools.partial(work_from, begin), count)
     return lowered
