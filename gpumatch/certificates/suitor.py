@@ -9,8 +9,8 @@ their opposites if the smallest total was asked for:
 3. the bound is the sum of the duals at least, and of integers the greatest integer up to it.
 
 Theorem. Then no matching weighs more than the bound. Proof. Each edge of a matching has two ends of
-its own, whose duals add up to its weight at least. All other duals are at least 0. So the sum of all
-duals is at least the weight of the matching; and if weights are integers, so is its weight. ∎
+its own, whose duals add up to its weight at least. All other duals are at least 0. So the sum of
+all duals is at least the weight of the matching; and if weights are integers, so is its weight. ∎
 """
 
 from __future__ import annotations

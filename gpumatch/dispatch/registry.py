@@ -439,8 +439,8 @@ def algorithms(problem: str | None = None) -> list[Algorithm]:
 
     Parameters
     ----------
-    problem : {"matching", "assignment", "transport", "general-matching", "general-weights"}, optional
-        List those for this problem only.
+    problem : {"matching", "assignment", "transport", "general-matching", "general-weights"}
+        List those for this problem only. By default, list all.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Whether canonical CSR on the device is that of an undirected graph: the host's side of symmetry.cu."""
+"""Whether canonical CSR on the device is an undirected graph: the host's side of symmetry.cu."""
 
 from __future__ import annotations
 
