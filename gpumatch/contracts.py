@@ -431,6 +431,9 @@ class GeneralMatchingTask:
         Its ticks and phases count matched edges.
     threads, seed : int
         As in `MatchingTask`.
+    fallback : callable, optional
+        Of a task whose arrays are on a device: the algorithm of the host for what the device
+        leaves, which gets the same task with its arrays on the host.
     """
 
     indptr: Any
@@ -441,6 +444,7 @@ class GeneralMatchingTask:
     control: Control
     threads: int = 1
     seed: int = 0
+    fallback: Callable[[GeneralMatchingTask], bool] | None = None
 
     PERFECT: ClassVar[int] = 0
     OUTER: ClassVar[int] = 1

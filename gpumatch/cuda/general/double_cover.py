@@ -1,0 +1,132 @@
+"""The double cover of a graph on the device: the host's side of double_cover.cu.
+
+Device memory in addition to both mates of the cover: 44 bytes a vertex.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import cupy as cp
+import numpy as np
+
+from gpumatch.cuda import memory
+from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
+
+__all__ = ["DoubleCover", "rounded", "take_parts"]
+
+SOURCE = Source(
+    "general/double_cover.cu",
+    ("take_pairs", "begin_links", "double_links", "take_turns", "take_parts"),
+    structs=("Link", "Cover"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class DoubleCover:
+    """The double cover as a bipartite graph: its rows' lists and its columns' are the graph's."""
+
+    indptr: Any
+    indices: Any
+
+    has_rows: ClassVar[bool] = True
+    has_cols: ClassVar[bool] = True
+    on_device: ClassVar[bool] = True
+    xp: ClassVar[Any] = cp
+
+    @property
+    def col_indptr(self) -> Any:
+        return self.indptr
+
+    @property
+    def col_indices(self) -> Any:
+        return self.indices
+
+    @property
+    def nrows(self) -> int:
+        return int(self.indptr.size) - 1
+
+    @property
+    def ncols(self) -> int:
+        return self.nrows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.nrows, self.nrows
+
+    @property
+    def nnz(self) -> int:
+        return int(self.indices.size)
+
+
+def rounded(after: Any, before: Any) -> tuple[Any, int]:
+    """A matching from the paths and cycles of the cover's pairs, and the number of odd cycles."""
+    count = after.size
+    memory.require_memory(44 * count, "the double cover")
+    kernels = kernels_for(SOURCE)
+    mate, open_vertices = cp.empty(count, cp.int32), cp.empty(1 + count, cp.int32)
+    open_vertices[:1].data.memset_async(0, 4)
+    listed = open_vertices[1:]
+    cover = kernels.struct("Cover")(
+        count=count,  # IN
+        after=after,
+        before=before,
+        mate=mate,  # OUT
+        open={"items": listed, "size": open_vertices},
+    )
+    kernels["take_pairs"]((blocks_for(count),), (BLOCK,), (cover,))
+    length = int(open_vertices[0])
+    if not length:
+        return mate, 0
+    links = _numbered(kernels, listed, length, before)
+    odd_cycles = cp.zeros(1, cp.int32)
+    kernels["take_turns"](
+        (blocks_for(length),),
+        (BLOCK,),
+        (
+            *(listed, np.int32(length), after, before, links),  # IN
+            *(mate, odd_cycles),  # IN, OUT
+        ),
+    )
+    return mate, int(odd_cycles[0])
+
+
+def _numbered(kernels: Any, listed: Any, length: int, before: Any) -> Any:
+    """The links of the listed vertices: their steps are their numbers along paths and cycles."""
+    grid = (blocks_for(length),), (BLOCK,)
+    room = before.size * kernels.struct("Link").nbytes
+    links: Any = np.uintp(0)  # none before the first pass
+    for _ in range(2):
+        begun, doubled = cp.empty(room, cp.uint8), cp.empty(room, cp.uint8)
+        kernels["begin_links"](
+            *grid,
+            (
+                *(listed, np.int32(length), before, links),  # IN
+                begun,  # OUT
+            ),
+        )
+        for _ in range((length - 1).bit_length()):
+            kernels["double_links"](
+                *grid,
+                (
+                    *(listed, np.int32(length), begun),  # IN
+                    doubled,  # OUT
+                ),
+            )
+            begun, doubled = doubled, begun
+        links = begun
+    return links
+
+
+def take_parts(outside: Any, is_inner: Any, part: Any, outer: int, inner: int) -> None:
+    """Write the parts of the decomposition that the cover of the double cover gives."""
+    kernels_for(SOURCE)["take_parts"](
+        (blocks_for(part.size),),
+        (BLOCK,),
+        (
+            *(np.int32(part.size), outside, is_inner),  # IN
+            part,  # OUT
+            *(np.int8(outer), np.int8(inner)),  # IN
+        ),
+    )

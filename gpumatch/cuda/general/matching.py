@@ -1,0 +1,78 @@
+"""Maximum cardinality matching of any graph whose arrays are on the device.
+
+The engine for bipartite graphs matches the double cover. Its paths and cycles make a matching
+(`double_cover`). If none of the cycles is odd, the matching is maximum, and the cover of the double
+cover is the decomposition that proves it: of bipartite graphs, and of many others, nothing goes to
+the host. Else the host goes on from this matching (`task.fallback`), and the result comes back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import AbstractContextManager
+from typing import Any
+
+import cupy as cp
+
+from gpumatch.contracts import Control, GeneralMatchingTask, MatchingTask
+from gpumatch.cuda.general.double_cover import DoubleCover, rounded, take_parts
+from gpumatch.cuda.matching import engine, min_degree
+from gpumatch.cuda.matching.vertex_cover import cover
+from gpumatch.cuda.surveys import count_matched
+
+__all__ = ["run"]
+
+
+def run(task: GeneralMatchingTask) -> bool:
+    """Extend the matching to a maximum one; True unless the control stopped it."""
+    control, mate = task.control, task.mate
+    double = DoubleCover(task.indptr, task.indices)
+    after, before = mate.copy(), mate.copy()
+    cover_task = MatchingTask(double, after, before, _Halved(control), task.threads, task.seed)
+    with control.part("double cover"):
+        if control.tick(count_matched(mate) // 2) or not (
+            min_degree.run(cover_task) and engine.run(cover_task)
+        ):
+            return False
+        found, odd_cycles = rounded(after, before)
+    mate[:] = found
+    size = count_matched(mate) // 2
+    control.phase(found=0, matched=size, step="odd cycles", count=odd_cycles)
+    if not odd_cycles:
+        outside, is_inner = cover(double, after, before)
+        take_parts(outside, is_inner, task.part, task.OUTER, task.INNER)
+        return True
+    return _go_on_on_the_host(task)
+
+
+def _go_on_on_the_host(task: GeneralMatchingTask) -> bool:
+    assert task.fallback is not None
+    names = "indptr", "indices", "mate", "part"
+    with task.control.part("transfer"):
+        arrays = {name: getattr(task, name).get() for name in names}
+    on_host = dataclasses.replace(task, **arrays, fallback=None)
+    try:
+        return task.fallback(on_host)
+    finally:
+        task.mate[:] = cp.asarray(on_host.mate)
+        task.part[:] = cp.asarray(on_host.part)
+
+
+class _Halved:
+    """The control of the double cover: two edges of the cover count as one of the graph."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self.stopped, self.seconds = False, control.seconds
+
+    def tick(self, matched: int) -> bool:
+        self.stopped = self._control.tick(matched // 2)
+        return self.stopped
+
+    def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
+        self._control.phase(
+            found=found, matched=matched // 2, levels=levels, step="double cover", **more
+        )
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        return self._control.part(name)
