@@ -137,6 +137,8 @@ def verify(
     >>> print(gm.verify(A, gm.maximum_matching(A)))
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
+    if hasattr(result, "mate") and hasattr(result, "bound"):
+        return verify_bound(A, result, triangle=triangle)
     if hasattr(result, "vertex_dual"):
         return verify_general_weights(A, result, weight=weight, triangle=triangle, optimal=optimal)
     if weight != "weight":
@@ -159,8 +161,6 @@ def verify(
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:
         raise TypeError("optimal=False is for assignments and flows of least or greatest total")
-    if hasattr(result, "vertex_dual") and hasattr(result, "bound"):
-        return verify_bound(A, result)
     if hasattr(result, "threshold_cover"):
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):

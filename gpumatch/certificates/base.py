@@ -295,4 +295,4 @@ def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
     return first + xp.cumsum(xp.bincount(starts, minlength=count))
 
 
-_OTHER = {"row": "column", "column": "row", "vertex": "vertex"}
+_OTHER = {"row": "column", "column": "row"}

@@ -111,7 +111,7 @@ def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: i
     return _size_on_host()(indptr, indices, shape, threads)
 
 
-def symmetry_on_device(indptr: Any, indices: Any, weights: Any) -> Any:
+def symmetry_on_device(indptr: Any, indices: Any, weights: Any = None) -> Any:
     """Whether canonical CSR on a device has both entries of each edge, and finite weights."""
     from gpumatch.cuda.general.symmetry import symmetry_of
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from gpumatch.results.edge_set import EdgeSet
     from gpumatch.results.general import GeneralMatching
     from gpumatch.results.general_weights import GeneralWeightMatching
+    from gpumatch.results.suitor import BoundedMatching
 
 __all__ = [
+    "BoundedMatching",
     "EdgeSet",
     "GeneralMatching",
     "GeneralWeightMatching",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "BoundedMatching": "results.suitor",
     "EdgeSet": "results.edge_set",
     "GeneralMatching": "results.general",
     "GeneralWeightMatching": "results.general_weights",

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from gpumatch.dispatch.backends import Choice, choose_general
-from gpumatch.dispatch.by_device import symmetry_on_device
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.general.device_graph import graph_on_device, is_on_device
 from gpumatch.general.graph import Graph, weighted_of
-from gpumatch.interop.compressed import Compressed, compressed_of
-from gpumatch.numeric.arrays import array_module, array_of, is_sparse
+from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.numeric.half_approximate import HalfMatchingTask
 from gpumatch.results.suitor import BoundedMatching
 from gpumatch.running.control import Control, InterruptsStop
@@ -69,15 +68,15 @@ def half_matching(
     O(n + m); Suitor takes O(sum of squared degrees) at worst, and O(m) on random weights.
     """
     control = Control() if control is None else control
-    is_on_device = _is_on_device(G)
+    on_device = is_on_device(G)
     with control.part("graph"):
-        graph = _graph_on_device(G, triangle) if is_on_device else None
+        graph = graph_on_device(G, triangle, weighted=True) if on_device else None
         graph = weighted_of(G, weight, triangle, maximize=maximize) if graph is None else graph
     choice = choose_general(
-        PROBLEM, "suitor", backend, options or {}, is_on_device, graph.indices.size
+        PROBLEM, "suitor", backend, options or {}, on_device, graph.indices.size
     )
     stats: dict[str, Any] = {**choice.names(), **choice.options}
-    home = array_module(G[1] if isinstance(G, tuple) else G.indices) if is_on_device else np
+    home = array_module(G[1] if isinstance(G, tuple) else G.indices) if on_device else np
     with control.part("transfer"):
         arrays = _arrays_for(choice, graph)
     indptr, indices, weights = arrays
@@ -101,40 +100,6 @@ def half_matching(
     )
     stop.bring(result)
     return result
-
-
-def _is_on_device(G: Any) -> bool:
-    if isinstance(G, tuple) and len(G) == 4:
-        return array_module(G[1]) is not np
-    return is_sparse(G) and hasattr(G, "indices") and array_module(G.indices) is not np
-
-
-def _graph_on_device(G: Any, triangle: str) -> Graph | None:
-    """The caller's own arrays if they are those of an undirected graph.
-
-    Raises
-    ------
-    ValueError
-        If a weight is not finite.
-    """
-    entries = compressed_of(G, valued=True)
-    if not (isinstance(entries, Compressed) and entries.is_canonical and triangle == "both"):
-        return None
-    if entries.shape[0] != entries.shape[1]:
-        return None  # an error, which `weighted_of` raises
-    indptr, indices = entries.pattern()
-    weights = entries.values()
-    if weights.dtype.kind not in "biuf":
-        return None
-    if weights.dtype not in _TAKEN:
-        weights = weights.astype(np.float32 if weights.dtype.kind == "f" else np.int64)
-    symmetry = symmetry_on_device(indptr, indices, weights)
-    if symmetry.infinite:
-        raise ValueError("the matrix: a weight is infinite or NaN, but all must be finite")
-    return None if symmetry.alone else Graph(indptr, indices, weights)
-
-
-_TAKEN = tuple(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
 
 
 def _arrays_for(choice: Choice, graph: Graph) -> tuple[Any, Any, Any]:

@@ -12,6 +12,7 @@ from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_thre
 from gpumatch.dispatch.backends import Choice, choose_general
 from gpumatch.dispatch.registry import DOUBLE_COVERS, BackendName, load
 from gpumatch.general.graph import Graph, weighted_of
+from gpumatch.general.suitor import half_matching
 from gpumatch.problems.general_weights import (
     GeneralCardinality,
     ImperfectError,
@@ -20,6 +21,7 @@ from gpumatch.problems.general_weights import (
     solve,
 )
 from gpumatch.results.general_weights import GeneralWeightMatching
+from gpumatch.results.suitor import BoundedMatching
 from gpumatch.running.control import Callback, Control, InterruptsStop, with_interrupts_result
 
 __all__ = ["maximum_weight_matching"]
@@ -43,7 +45,7 @@ def maximum_weight_matching(
     progress: bool = False,
     callback: Callback | None = None,
     **options: str,
-) -> GeneralWeightMatching:
+) -> GeneralWeightMatching | BoundedMatching:
     """Match vertices of an undirected graph in pairs, by edges of the best total weight.
 
     Parameters
@@ -67,9 +69,12 @@ def maximum_weight_matching(
         The entries of a matrix that are edges: all, or those on one side of the diagonal. With
         ``"both"``, an edge may be stored in one triangle, or with equal weights in both.
     algorithm : str
-        ``"auto"`` or a name that ``gpumatch.algorithms("general-weights")`` lists.
-    backend : {"auto", "cpu"}
-        Where to run.
+        ``"auto"`` or a name that ``gpumatch.algorithms("general-weights")`` lists. ``"suitor"``
+        finds at least half of the best total, mostly far more, and proves how much it is, for
+        graphs of up to billions of edges. It is for ``"any"`` only, and runs on a GPU, too.
+    backend : {"auto", "cpu", "cuda"}
+        Where to run. By default ``"suitor"`` runs where the arrays are, if they are those of
+        canonical CSR with both entries of each edge.
     seed, threads, time_limit, progress, callback
         As of `gpumatch.maximum_matching`; ``progress.matched`` counts edges.
 
@@ -77,7 +82,8 @@ def maximum_weight_matching(
     -------
     GeneralWeightMatching
         In NumPy arrays. If the run was stopped, it is the matching so far, which may have fewer
-        edges than `cardinality` asks for.
+        edges than `cardinality` asks for. Of ``"suitor"`` it is a
+        `gpumatch.general.BoundedMatching` in arrays like the input's.
 
     Raises
     ------
@@ -122,6 +128,18 @@ def maximum_weight_matching(
     seed, threads = checked_seed(seed), checked_threads(threads)
     request = WeightRequest(cardinality, maximize, threads, seed, control)
     request.check()
+    if algorithm == "suitor":
+        if cardinality != "any":
+            raise ValueError(f"algorithm 'suitor' is for cardinality 'any'; got {cardinality!r}")
+        return half_matching(
+            *(G, weight),
+            triangle=triangle,
+            maximize=maximize,
+            backend=backend,
+            threads=threads,
+            control=control,
+            options=options,
+        )
     choice = choose_general(PROBLEM, algorithm, backend, options)
     with control.part("graph"):
         graph = weighted_of(G, weight, triangle, maximize=maximize)

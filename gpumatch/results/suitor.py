@@ -37,16 +37,16 @@ class BoundedMatching(Mates):
         and none is below 0; their sum is the bound. With ``maximize=False``, at most, and above 0.
     proven : bool
         True if the gap is 0, so that the matching is the best.
-    maximize : bool
-        What was asked for.
+    cardinality, maximize
+        What was asked for: ``"any"``, and whether the total is maximised.
     stats : dict
         ``algorithm``, ``backend``, ``bound``, ``phases``, ``seconds`` by part, and ``trace``.
 
     Examples
     --------
-    >>> import numpy as np, gpumatch as gm
-    >>> from gpumatch.general.suitor import half_matching
-    >>> a = half_matching((np.array([(0, 1), (1, 2), (2, 3)]), np.array([4, 5, 4])))
+    >>> import gpumatch as gm
+    >>> graph = [(0, 1), (1, 2), (2, 3)], [4, 5, 4]
+    >>> a = gm.general.maximum_weight_matching(graph, algorithm="suitor")
     >>> a.edges().tolist(), a.objective, a.bound, a.gap
     ([[0, 1], [2, 3]], 8, 8, 0)
     """
@@ -63,7 +63,7 @@ class BoundedMatching(Mates):
     ) -> None:
         super().__init__(mate, nodes)
         sign = 1 if maximize else -1
-        self.maximize, self.stats = maximize, stats
+        self.cardinality, self.maximize, self.stats = "any", maximize, stats
         self.objective, self.bound, self.gap = _totals(weight, vertex_dual, sign)
         self.vertex_dual = vertex_dual if maximize or vertex_dual is None else -vertex_dual
         self.proven = self.gap == 0

@@ -131,7 +131,7 @@ def test_false_claims_are_refused():
     gm.verify(graph, forged(a))
     dual = a.vertex_dual
     wrong = [
-        ({"mate": changed(a.mate, 0, 2)}, "mate|matched"),
+        ({"mate": changed(a.mate, 0, 2)}, "mate"),
         ({"mate": np.array([4, 2, 1, -1, 0])}, "no edge"),
         ({"mate": a.mate[:-1]}, "5 integers"),
         ({"size": 3}, "size"),

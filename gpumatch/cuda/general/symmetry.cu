@@ -1,6 +1,7 @@
 // Whether both entries of each edge are there, with one weight: a look at canonical CSR.
 //
 // Encodings
+//   weights            null if only the pattern counts
 //   faults[kAlone]     entries without an equal one at the same place of the transposed matrix
 //   faults[kInfinite]  weights that are infinite or NaN
 #include "general/edges.cuh"
@@ -19,7 +20,7 @@ __device__ bool has_twin(const Edges<Offset, Weight>& edges, int v, Offset e) {
     else end = middle;
   }
   return begin < edges.indptr[u + 1] && edges.indices[begin] == v &&
-         edges.weights[begin] == edges.weights[e];
+         (edges.weights == nullptr || edges.weights[begin] == edges.weights[e]);
 }
 
 template <typename Offset, typename Weight>
@@ -29,7 +30,7 @@ __global__ void compare_triangles(Edges<Offset, Weight> edges, Count* faults) {
   for (long long v = group.index; v < edges.count; v += group.groups) {
     const Offset end = edges.indptr[v + 1];
     for (Offset e = edges.indptr[v] + group.lane; e < end; e += 4) {
-      infinite += !(edges.weights[e] - edges.weights[e] == 0);
+      infinite += edges.weights != nullptr && !(edges.weights[e] - edges.weights[e] == 0);
       alone += !has_twin(edges, static_cast<int>(v), e);
     }
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cupy as cp
+import numpy as np
 
 from gpumatch.cuda.kernels import BLOCK, COSTS, OFFSETS, Source, blocks_for, kernels_for
 
@@ -26,9 +27,13 @@ class Symmetry(NamedTuple):
     infinite: int
 
 
-def symmetry_of(indptr: Any, indices: Any, weights: Any) -> Symmetry:
-    """Look at canonical CSR of a square matrix; O(nnz log(degree))."""
-    kernels = kernels_for(SOURCE, Offset=indptr.dtype, Weight=weights.dtype)
+def symmetry_of(indptr: Any, indices: Any, weights: Any = None) -> Symmetry:
+    """Look at canonical CSR of a square matrix, without weights if only the pattern counts.
+
+    O(nnz log(degree)).
+    """
+    number = np.dtype(np.int32) if weights is None else weights.dtype
+    kernels = kernels_for(SOURCE, Offset=indptr.dtype, Weight=number)
     faults = cp.zeros(2, cp.uint64)
     edges = {"count": indptr.size - 1, "indptr": indptr, "indices": indices, "weights": weights}
     kernels[_KERNEL](
