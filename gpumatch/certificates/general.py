@@ -33,7 +33,7 @@ import numpy as np
 
 from gpumatch.certificates.base import Certificate, CertificateError, check_claim_of_size, count_of
 from gpumatch.general.graph import Graph, pattern_of
-from gpumatch.numeric.arrays import first_true
+from gpumatch.numeric.arrays import array_of, first_true
 
 __all__ = ["ClaimedGeneral", "GeneralCertificate", "check_mate", "verify_general"]
 
@@ -100,7 +100,7 @@ def verify_general(G: Any, result: ClaimedGeneral, *, triangle: str = "both") ->
 
 def check_mate(graph: Graph, claimed: Any) -> np.ndarray:
     """Check points 1 and 2: the mates are a matching of the graph. Returns them as int64."""
-    mate, n = np.asarray(claimed), graph.order
+    mate, n = array_of(np, claimed), graph.order
     if mate.shape != (n,) or mate.dtype.kind not in "iu":
         raise CertificateError(
             f"the mates must be {n} integers; got {mate.dtype} of shape {mate.shape}"
@@ -133,7 +133,7 @@ def _owners(graph: Graph) -> np.ndarray:
 
 def _marks(members: Any, n: int) -> np.ndarray:
     """A bool array of the vertices in a set."""
-    members = np.asarray(members)
+    members = array_of(np, members)
     marks = np.zeros(n, bool)
     if members.size == 0:
         return marks

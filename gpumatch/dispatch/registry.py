@@ -320,7 +320,10 @@ _GENERAL_MATCHING = (
         "general-matching",
         True,
         "ours; double cover, then blossoms after Edmonds 1965, Gabow 1976",
-        {"cpu": Home(_CPU + "general.matching:run")},
+        {
+            "cpu": Home(_CPU + "general.matching:run"),
+            "cuda": Home(_CUDA + "general.matching:run", fallback=_CPU + "general.matching:run"),
+        },
     ),
 )
 _GENERAL_WEIGHTS = (

@@ -14,7 +14,7 @@ from gpumatch.general.graph import Graph
 from gpumatch.interop.compressed import Compressed, compressed_of
 from gpumatch.numeric.arrays import array_module, is_sparse
 
-__all__ = ["graph_on_device", "is_on_device"]
+__all__ = ["graph_on_device", "home_of", "is_on_device"]
 
 _TAKEN = tuple(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
 
@@ -26,8 +26,15 @@ def is_on_device(G: Any) -> bool:
     return is_sparse(G) and hasattr(G, "indices") and array_module(G.indices) is not np
 
 
+def home_of(G: Any) -> Any:
+    """The module of arrays like the input's: NumPy or CuPy."""
+    if not is_on_device(G):
+        return np
+    return array_module(G[1] if isinstance(G, tuple) else G.indices)
+
+
 def graph_on_device(G: Any, triangle: str, *, weighted: bool) -> Graph | None:
-    """The caller's own arrays, maybe with loops, if they are those of an undirected graph.
+    """The caller's own arrays if they are those of an undirected graph; with weights, loops may be.
 
     Raises
     ------
@@ -46,7 +53,9 @@ def graph_on_device(G: Any, triangle: str, *, weighted: bool) -> Graph | None:
     symmetry = symmetry_on_device(indptr, indices, weights)
     if symmetry.infinite:
         raise ValueError("the matrix: a weight is infinite or NaN, but all must be finite")
-    return None if symmetry.alone else Graph(indptr, indices, weights)
+    if symmetry.alone or (symmetry.loops and not weighted):
+        return None
+    return Graph(indptr, indices, weights)
 
 
 def _numbers(weights: Any) -> Any:

@@ -8,8 +8,9 @@ import numpy as np
 
 from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
-from gpumatch.dispatch.backends import choose_general
+from gpumatch.dispatch.backends import Choice, choose_general
 from gpumatch.dispatch.registry import DOUBLE_COVERS, BackendName, load
+from gpumatch.general.device_graph import graph_on_device, home_of, is_on_device
 from gpumatch.general.graph import Graph, pattern_of
 from gpumatch.numeric.arrays import array_of, count_matched, first_true, index_array
 from gpumatch.results.general import GeneralMatching
@@ -52,8 +53,9 @@ def maximum_matching(
         The entries of a matrix that are edges: all, or those on one side of the diagonal.
     algorithm : str
         ``"auto"`` or a name that ``gpumatch.algorithms("general-matching")`` lists.
-    backend : {"auto", "cpu"}
-        Where to run.
+    backend : {"auto", "cpu", "cuda"}
+        Where to run. By default that is where the arrays are. On a GPU the double cover is solved;
+        what its odd cycles leave, the host solves from there.
     initial : GeneralMatching or integer array of length n, optional
         A matching to begin from: ``initial[v]`` is the mate of vertex v, -1 for none.
     seed, threads, time_limit, progress, callback
@@ -62,8 +64,8 @@ def maximum_matching(
     Returns
     -------
     GeneralMatching
-        In NumPy arrays. Its size does not depend on the arguments. Which of several maximum
-        matchings it is may depend on them.
+        In arrays like the input's. Its size does not depend on the arguments. Which of several
+        maximum matchings it is may depend on them.
 
     Raises
     ------
@@ -96,21 +98,26 @@ def maximum_matching(
     progress = checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
     seed, threads = checked_seed(seed), checked_threads(threads)
-    choice = choose_general(PROBLEM, algorithm, backend, options)
+    on_device = is_on_device(G)
+    choice = choose_general(PROBLEM, algorithm, backend, options, on_device)
     with control.part("graph"):
-        graph = pattern_of(G, triangle)
-    mate = initial_mate(initial, graph)
-    part = np.zeros(graph.order, np.int8)
-    solve_cover = load(DOUBLE_COVERS[choice.backend])
+        graph = graph_on_device(G, triangle, weighted=False) if on_device else None
+        graph = pattern_of(G, triangle) if graph is None else graph
     task = GeneralMatchingTask(
-        graph.indptr, graph.indices, mate, part, solve_cover, control, threads, seed
+        *_arrays_for(choice, graph, initial),
+        load(DOUBLE_COVERS["cpu"]),
+        *(control, threads, seed),
+        choice.fallback(),
     )
+    mate, part = task.mate, task.part
     control.total = graph.order // 2
     stats: dict[str, Any] = {**choice.names(), **choice.options}
+    home = home_of(G)
 
     def result(proof: np.ndarray | None) -> GeneralMatching:
         facts = stats | control.statistics()
-        return GeneralMatching(mate, proof, nodes=graph.nodes, stats=facts)
+        found = (None if array is None else array_of(home, array) for array in (mate, proof))
+        return GeneralMatching(*found, nodes=graph.nodes, stats=facts)
 
     proven = False
     try:
@@ -123,6 +130,21 @@ def maximum_matching(
         if control.shows_bar:
             control.close(_size(mate))
     return result(part if proven else None)
+
+
+def _arrays_for(choice: Choice, graph: Graph, initial: Any) -> tuple[Any, Any, Any, Any]:
+    """Graph, mates and parts where the algorithm is to run."""
+    indptr, indices = array_of(np, graph.indptr), graph.indices
+    if choice.backend == "cpu" or initial is not None:
+        indices = array_of(np, indices)
+    mate = initial_mate(initial, graph._replace(indptr=indptr, indices=indices))
+    part = np.zeros(graph.order, np.int8)
+    if choice.backend == "cpu":
+        return indptr, indices, mate, part
+    import cupy
+
+    indptr, indices = array_of(cupy, graph.indptr), array_of(cupy, graph.indices)
+    return indptr, indices, cupy.asarray(mate), cupy.asarray(part)
 
 
 def initial_mate(initial: Any, graph: Graph) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpumatch.dispatch.backends import Choice, choose_general
 from gpumatch.dispatch.registry import BackendName
-from gpumatch.general.device_graph import graph_on_device, is_on_device
+from gpumatch.general.device_graph import graph_on_device, home_of, is_on_device
 from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.numeric.half_approximate import HalfMatchingTask
@@ -76,7 +76,7 @@ def half_matching(
         PROBLEM, "suitor", backend, options or {}, on_device, graph.indices.size
     )
     stats: dict[str, Any] = {**choice.names(), **choice.options}
-    home = array_module(G[1] if isinstance(G, tuple) else G.indices) if on_device else np
+    home = home_of(G)
     with control.part("transfer"):
         arrays = _arrays_for(choice, graph)
     indptr, indices, weights = arrays

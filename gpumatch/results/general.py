@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import GeneralMatchingTask
+from gpumatch.dispatch.by_device import count_matched
+from gpumatch.numeric.arrays import array_module
 from gpumatch.results.pairs import matrix_of, side_by_side
 
 __all__ = ["GeneralMatching", "Mates"]
@@ -32,7 +34,7 @@ class Mates:
 
     def __init__(self, mate: np.ndarray, nodes: list[Hashable] | None = None) -> None:
         self.mate = mate
-        self.size = int(np.count_nonzero(mate >= 0)) // 2
+        self.size = count_matched(mate) // 2
         self._nodes = nodes
 
     def __len__(self) -> int:
@@ -46,7 +48,8 @@ class Mates:
     @functools.cached_property
     def edge_ind(self) -> tuple[np.ndarray, np.ndarray]:
         """The smaller and the larger ends of the edges, by the smaller: two int64 arrays."""
-        ends = np.flatnonzero(self.mate > np.arange(self.mate.size))
+        xp = array_module(self.mate)
+        ends = (self.mate > xp.arange(self.mate.size)).nonzero()[0]
         return ends, self.mate[ends].astype(np.int64)
 
     def edges(self) -> Any:
@@ -71,7 +74,7 @@ class Mates:
         >>> gm.general.maximum_matching(nx.Graph(["ab", "cd"])).to_dict()
         {'a': 'b', 'b': 'a', 'c': 'd', 'd': 'c'}
         """
-        ends = np.flatnonzero(self.mate >= 0)
+        ends = (self.mate >= 0).nonzero()[0]
         pairs = zip(ends.tolist(), self.mate[ends].tolist())
         if self._nodes is None:
             return dict(pairs)
@@ -89,7 +92,7 @@ class Mates:
 
     def _named(self, marks: np.ndarray) -> Any:
         """The marked vertices as numbers, or as nodes if they have names."""
-        numbers = np.flatnonzero(marks)
+        numbers = marks.nonzero()[0]
         return numbers if self._nodes is None else [self._nodes[v] for v in numbers.tolist()]
 
 

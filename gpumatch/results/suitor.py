@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
-
-from gpumatch.numeric.arrays import array_module
 from gpumatch.numeric.exact_sums import summands
 from gpumatch.results.general import Mates
 
@@ -71,19 +67,6 @@ class BoundedMatching(Mates):
     def __repr__(self) -> str:
         proof = "optimal" if self.proven else f"at most {self.gap} from the best"
         return f"BoundedMatching(size {self.size}, objective {self.objective}, {proof})"
-
-    @functools.cached_property
-    def edge_ind(self) -> tuple[Any, Any]:
-        """The smaller and the larger ends of the edges, by the smaller: two int64 arrays."""
-        xp = array_module(self.mate)
-        ends = (self.mate > xp.arange(self.mate.size)).nonzero()[0]
-        return ends, self.mate[ends].astype(np.int64)
-
-    @property
-    def unmatched(self) -> Any:
-        """The vertices in no edge: an int64 array, or a list of nodes."""
-        numbers = (self.mate < 0).nonzero()[0]
-        return numbers if self._nodes is None else [self._nodes[v] for v in numbers.tolist()]
 
 
 def _totals(weight: Any, dual: Any, sign: int) -> tuple[Any, Any, Any]:

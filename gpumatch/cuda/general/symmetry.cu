@@ -4,11 +4,12 @@
 //   weights            null if only the pattern counts
 //   faults[kAlone]     entries without an equal one at the same place of the transposed matrix
 //   faults[kInfinite]  weights that are infinite or NaN
+//   faults[kLoops]     entries on the diagonal
 #include "general/edges.cuh"
 
 using Count = unsigned long long;
 
-enum Fault { kAlone, kInfinite };
+enum Fault { kAlone, kInfinite, kLoops };
 
 template <typename Offset, typename Weight>
 __device__ bool has_twin(const Edges<Offset, Weight>& edges, int v, Offset e) {
@@ -26,14 +27,16 @@ __device__ bool has_twin(const Edges<Offset, Weight>& edges, int v, Offset e) {
 template <typename Offset, typename Weight>
 __global__ void compare_triangles(Edges<Offset, Weight> edges, Count* faults) {
   const Group<4> group;
-  Count alone = 0, infinite = 0;
+  Count alone = 0, infinite = 0, loops = 0;
   for (long long v = group.index; v < edges.count; v += group.groups) {
     const Offset end = edges.indptr[v + 1];
     for (Offset e = edges.indptr[v] + group.lane; e < end; e += 4) {
       infinite += edges.weights != nullptr && !(edges.weights[e] - edges.weights[e] == 0);
+      loops += edges.indices[e] == v;
       alone += !has_twin(edges, static_cast<int>(v), e);
     }
   }
   add_to(faults + kAlone, alone);
   add_to(faults + kInfinite, infinite);
+  add_to(faults + kLoops, loops);
 }

@@ -21,10 +21,11 @@ SOURCE = Source(
 
 
 class Symmetry(NamedTuple):
-    """How many entries have no equal one across the diagonal, and how many are not finite."""
+    """How many entries have no twin across the diagonal, are not finite, are on the diagonal."""
 
     alone: int
     infinite: int
+    loops: int
 
 
 def symmetry_of(indptr: Any, indices: Any, weights: Any = None) -> Symmetry:
@@ -34,7 +35,7 @@ def symmetry_of(indptr: Any, indices: Any, weights: Any = None) -> Symmetry:
     """
     number = np.dtype(np.int32) if weights is None else weights.dtype
     kernels = kernels_for(SOURCE, Offset=indptr.dtype, Weight=number)
-    faults = cp.zeros(2, cp.uint64)
+    faults = cp.zeros(3, cp.uint64)
     edges = {"count": indptr.size - 1, "indptr": indptr, "indices": indices, "weights": weights}
     kernels[_KERNEL](
         (blocks_for(4 * indptr.size),),
