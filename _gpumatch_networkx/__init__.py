@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_BIPARTITE_ONLY = "Bipartite graphs only; others are left to networkx."
+_ANY_GRAPH = "Any graph; bipartite ones by an engine of their own."
 _NO_DIRECTIONS = "Undirected graphs only."
 _ALREADY_CONVERTED = "Runs by itself only where the graph has been converted before."
 
@@ -23,10 +23,10 @@ _FUNCTIONS = {
     "is_matching": _ALREADY_CONVERTED,
     "is_maximal_matching": _ALREADY_CONVERTED,
     "is_perfect_matching": _ALREADY_CONVERTED,
-    "max_weight_matching": _BIPARTITE_ONLY,
+    "max_weight_matching": _ANY_GRAPH,
     "maximal_matching": _ALREADY_CONVERTED,
-    "min_edge_cover": f"{_BIPARTITE_ONLY} `matching_algorithm` must be one of the functions here.",
-    "min_weight_matching": _BIPARTITE_ONLY,
+    "min_edge_cover": f"{_ANY_GRAPH} `matching_algorithm` must be one of the functions here.",
+    "min_weight_matching": _ANY_GRAPH,
     "minimum_weight_full_matching": "Undirected simple graphs only. Never makes a dense matrix.",
     "sets": _ALREADY_CONVERTED,
     "to_vertex_cover": f"{_NO_DIRECTIONS} Extends the matching first if it is not maximum.",
@@ -39,6 +39,6 @@ def get_info() -> dict[str, Any]:
         "backend_name": "gpumatch",
         "project": "gpumatch",
         "package": "gpumatch",
-        "short_summary": "Bipartite matching and assignment on GPUs and CPUs.",
+        "short_summary": "Matching of any graph, and assignment, on GPUs and CPUs.",
         "functions": {name: {"additional_docs": line} for name, line in _FUNCTIONS.items()},
     }

@@ -32,6 +32,8 @@ from networkx.algorithms.matching import matching_dict_to_set
 from gpumatch.assignment import assign
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.costs import SparseCosts
+from gpumatch.general import matching as general_matching
+from gpumatch.general.weights import maximum_weight_matching
 from gpumatch.interop.networkx import BACKEND, NodeGraph
 from gpumatch.matching import maximum_matching
 from gpumatch.problems.cardinality import InfeasibleError
@@ -89,13 +91,16 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
         return "the graph is directed: networkx then goes along the directions only"
     if G.is_multigraph() and name == "minimum_weight_full_matching":
         return "a multigraph may have several weights for an edge"
-    if algorithm is not None and getattr(algorithm, "name", None) not in FOR_COVERS:
-        return "matching_algorithm is not one that this backend has for bipartite graphs"
-    if name in BIPARTITE_ONLY:
-        cycle = NodeGraph.of(G).without_loops().odd_cycle()
-        if cycle is not None:
-            return f"the graph is not bipartite. {_named(cycle)}"
+    if algorithm is not None and _name_of(algorithm) not in FOR_COVERS:
+        return "matching_algorithm is not one that this backend has"
+    if name == "bipartite_min_edge_cover" and _name_of(algorithm) == ANY_GRAPH:
+        return "networkx takes each edge of that algorithm from one end only"
     return True
+
+
+def _name_of(algorithm: Any) -> str | None:
+    """The name of one of networkx's functions, also if some of its arguments are bound."""
+    return getattr(getattr(algorithm, "func", algorithm), "name", None)
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
@@ -158,13 +163,25 @@ def max_weight_matching(
     G: NodeGraph, maxcardinality: bool = False, weight: Hashable = "weight"
 ) -> set[tuple[Hashable, Hashable]]:
     wanted: Cardinality = "maximum" if maxcardinality else "any"
-    return set(_assigned(G.without_loops(), weight, maximize=True, cardinality=wanted).edges())
+    return _heaviest(G, weight, maximize=True, cardinality=wanted)
 
 
 def min_weight_matching(
     G: NodeGraph, weight: Hashable = "weight"
 ) -> set[tuple[Hashable, Hashable]]:
-    return set(_assigned(G.without_loops(), weight, cardinality="maximum").edges())
+    return _heaviest(G, weight, maximize=False, cardinality="maximum")
+
+
+def _heaviest(
+    G: NodeGraph, weight: Hashable, *, maximize: bool, cardinality: Cardinality
+) -> set[tuple[Hashable, Hashable]]:
+    """By the engine for bipartite graphs if it is one, which is faster."""
+    G = G.without_loops()
+    wish: Any = {"maximize": maximize, "cardinality": cardinality}
+    if G.odd_cycle() is None:
+        return set(_assigned(G, weight, **wish).edges())
+    with _refusals():
+        return set(maximum_weight_matching(G, weight=weight, **wish).edges())
 
 
 def maximal_matching(G: NodeGraph) -> set[tuple[Hashable, Hashable]]:
@@ -189,10 +206,14 @@ def min_edge_cover(
         raise nx.NetworkXException(
             "Graph has a node with no edge incident on it, so no edge cover exists."
         )
-    if matching_algorithm is not None:
+    if matching_algorithm is not None and _name_of(matching_algorithm) != ANY_GRAPH:
         return _covered(G, set(hopcroft_karp_matching(G).items()), both_ways=True)
-    matching = maximum_matching(BipartiteGraph.from_networkx(G.without_loops()))
-    return _covered(G, set(matching.edges()), both_ways=False)
+    simple = G.without_loops()
+    if simple.odd_cycle() is None:
+        edges = maximum_matching(BipartiteGraph.from_networkx(simple)).edges()
+    else:
+        edges = general_matching.maximum_matching(simple).edges()
+    return _covered(G, set(edges), both_ways=False)
 
 
 def bipartite_min_edge_cover(
@@ -387,7 +408,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         to_vertex_cover,
     )
 }
-BIPARTITE_ONLY = {"max_weight_matching", "min_edge_cover", "min_weight_matching"}
 NO_DIRECTIONS = {
     "color",
     "eppstein_matching",
@@ -397,7 +417,8 @@ NO_DIRECTIONS = {
     "sets",
     "to_vertex_cover",
 }
-FOR_COVERS = {"eppstein_matching", "hopcroft_karp_matching"}
+ANY_GRAPH = "max_weight_matching"
+FOR_COVERS = {ANY_GRAPH, "eppstein_matching", "hopcroft_karp_matching"}
 QUICK = {
     "color",
     "is_bipartite",
