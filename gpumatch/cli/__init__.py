@@ -20,6 +20,18 @@ best so far if ``--output`` asks for it); 141 if the reader of the output has cl
     output                           the file written, or null
     pairs                            with ``--pairs``, [row, column] of each matched edge, else null
 
+Of ``match --general``, if they differ from those of ``match``:
+
+    vertices, entries                the graph
+    vertices_left                    unmatched
+    certificate                      also of a result that is near the best, with its bound
+    seconds                          by part: read, graph, transfer, compilation and its own,
+                                     certificate
+    pairs                            with ``--pairs``, [vertex, vertex] of each edge, else null
+    maximize, cardinality            with ``--weights``: what was asked for
+    objective, gap                   with ``--weights``: the total weight, and how far that may be
+                                     from the optimum; null if nothing is known
+
 Of ``assign``, if they differ from those of ``match``:
 
     entries                          the costs that are given, infinite ones too

@@ -6,7 +6,7 @@ import argparse
 import functools
 from typing import TYPE_CHECKING, Any
 
-from gpumatch.cli import distributed, running
+from gpumatch.cli import distributed, general, running
 from gpumatch.dispatch.registry import option_names
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any) -> None:
-    text = "match the rows of a sparse matrix to its columns"
+    text = "match the rows of a sparse matrix to its columns, or the vertices of a graph"
     description = text.capitalize() + "."
     match = commands.add_parser("match", help=text, description=description, allow_abbrev=False)
     add = match.add_argument
@@ -23,6 +23,7 @@ def add_to(commands: Any) -> None:
     running.add_own_options(match, "matching")
     running.add_run_options(match, "a matching")
     running.add_proof(match)
+    general.add_to(match)
     distributed.add_to(match)
     match.set_defaults(command=_match)
 
@@ -35,6 +36,9 @@ def _match(options: argparse.Namespace) -> int:
     for written in (options.output, options.proof):
         running.refuse_to_overwrite(running.file_of(options.source), written)
     clock = Control()
+    if options.general:
+        return general.match(options, clock)
+    general.refuse(options)
     if options.distributed:
         return _match_on_ranks(options, clock)
     with clock.part("read"):

@@ -245,11 +245,23 @@ def write(
 
     if options.output:
         io.write_matching(
-            *(options.output, result.row_to_col, shape),
+            *(options.output, _mates_to_write(options.output, result), shape),
             values=getattr(result, "pair_costs", None),
             arrays={name: getattr(result, name) for name in _ARRAYS if hasattr(result, name)},
             labels=labels,
         )
+
+
+def _mates_to_write(path: str, result: Any) -> Any:
+    """The column of each row, or of each vertex its mate; in a list of edges each edge once."""
+    if not hasattr(result, "mate"):
+        return result.row_to_col
+    if path.lower().endswith((".npy", ".npz")):
+        return result.mate
+    _, larger = result.edge_ind
+    mates = result.mate.copy()
+    mates[larger] = -1
+    return mates
 
 
 def code_of(proven: bool) -> int:
@@ -288,6 +300,7 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
         names = (
             ("row", "column", "flow", "cost") if "total" in report else ("row", "column", "cost")
         )
+        names = ("vertex", "vertex") if "vertices" in report else names
         header = names[: len(report["pairs"][0])]
         print("", aligned([header, *report["pairs"]]), sep="\n")
 

@@ -19,6 +19,8 @@ DEFAULTS = {
     "match": {
         **SOURCE, **RUN, **RANKS, **PROOF, "init": "auto",
         **dict.fromkeys(option_names("matching")),
+        "general": False, "weights": False, "cardinality": None, "minimize": False,
+        "triangle": None, **dict.fromkeys(option_names("general-weights")),
     },
     "assign": {
         **SOURCE, **RUN, **RANKS, **PROOF,
