@@ -41,10 +41,10 @@ __global__ void begin_links(const int* open, int length, const int* before, cons
                             Link* links) {
   for (int i = thread_index(); i < length; i += thread_count()) {
     const int v = open[i];
-    const bool is_cut = first_pass != nullptr && (first_pass[v].jump < 0 || first_pass[v].least == v);
+    const bool is_again = first_pass != nullptr, is_on_path = is_again && first_pass[v].jump < 0;
+    const bool is_cut = is_on_path || (is_again && first_pass[v].least == v);
     const int last = is_cut ? -1 : before[v];
-    links[v] = {last, last >= 0, v};
-    if (first_pass != nullptr && first_pass[v].jump < 0) links[v].steps = first_pass[v].steps;
+    links[v] = {last, is_on_path ? first_pass[v].steps : last >= 0, v};
   }
 }
 

@@ -6,6 +6,7 @@
 #include "general/edges.cuh"
 
 constexpr double kSteepest = 1e300;  // beyond, 1 / temperature may be infinite
+constexpr int kAtOnce = 4;  // entries that a lane loads before it looks at them
 constexpr int kNegligible = 20;  // temperatures below the greatest: such a term adds less than 2e-9
 
 // The weight of the edge of each vertex, 0 without one.
@@ -27,12 +28,20 @@ __global__ void sweep(Edges<Offset, Weight> edges, const double* dual, double te
     double top = -own;
     float total = group.lane == 0 && -own > least ? __expf(static_cast<float>(-own * scale)) : 0.0f;
     const Offset end = edges.indptr[v + 1];
-    for (Offset e = edges.indptr[v] + group.lane; e < end; e += kLanes) {
-      const int u = edges.indices[e];
-      if (u == v) continue;
-      const double excess = static_cast<double>(counted(edges.weights[e], 0)) - own - dual[u];
-      top = excess > top ? excess : top;
-      if (excess > least) total += __expf(static_cast<float>(excess * scale));
+    for (Offset first = edges.indptr[v] + group.lane; first < end; first += kAtOnce * kLanes) {
+      double excess[kAtOnce];  // -infinity for what is no edge
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const Offset e = first + k * kLanes;
+        const int u = e < end ? edges.indices[e] : static_cast<int>(v);
+        const double weight = u == v ? -far<double>() : counted(edges.weights[e], 0);
+        excess[k] = weight - own - dual[u];
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        top = excess[k] > top ? excess[k] : top;
+        if (excess[k] > least) total += __expf(static_cast<float>(excess[k] * scale));
+      }
     }
     top = group.joined(top, [](double one, double other) { return one > other ? one : other; });
     total = group.joined(total, [](float one, float other) { return one + other; });

@@ -8,7 +8,7 @@ struct Edges {
   int count;  // of vertices
   const Offset* indptr;
   const int* indices;
-  const Weight* weights;  // of entries, equal for both of an edge
+  const Weight* weights;  // of entries, equal for both of an edge; null: all weigh 1
 };
 
 // Lanes of a warp that act together. The kWarp / kLanes groups of a warp go their own ways.

@@ -21,8 +21,9 @@ from gpumatch.numeric.half_approximate import HalfMatching, HalfMatchingTask, so
 
 __all__ = ["DeviceSteps", "run"]
 
-_LANES = (4, 32)
-_FEW = 10  # entries of a row in the mean, up to which four lanes read it
+_LANES = (4, 8, 32)
+_MOST = (10, 64)
+"""The mean entries of a row up to which 4 and 8 lanes read it; beyond, a warp does."""
 _KINDS = {"Offset": OFFSETS, "Weight": COSTS}
 _BID = "bid<{{Offset}}, {{Weight}}, {by_slack}, {lanes}>"
 _SWEEP = "sweep<{{Offset}}, {{Weight}}, {lanes}>"
@@ -61,8 +62,9 @@ class DeviceSteps:
     Parameters
     ----------
     indptr, indices : int32 or int64, and int32 arrays
-    weights : int32, int64, float32 or float64 array
-        Of the entries, equal for both of an edge. Those up to 0 are never matched.
+    weights : int32, int64, float32 or float64 array, optional
+        Of the entries, equal for both of an edge. Those up to 0 are never matched. Without any,
+        all weigh 1; then there is `match` only.
     control : Control
     """
 
@@ -75,11 +77,12 @@ class DeviceSteps:
             "indices": indices,
             "weights": weights,
         }
-        kinds = {"Offset": indptr.dtype, "Weight": weights.dtype}
+        number = np.dtype(np.int32) if weights is None else weights.dtype
+        kinds = {"Offset": indptr.dtype, "Weight": number}
         self._suitor, self._duals = kernels_for(SUITOR, **kinds), kernels_for(DUALS, **kinds)
-        self._parts = kernels_for(PARTS, Weight=weights.dtype)
+        self._parts = kernels_for(PARTS, Weight=number)
         self._indptr, self._weights = indptr, weights
-        self._lanes = _LANES[indices.size > _FEW * self._count]
+        self._lanes = _LANES[sum(indices.size > most * self._count for most in _MOST)]
         self._grid = (blocks_for(self._count * self._lanes),), (BLOCK,)
         self._by_vertex = (blocks_for(self._count),), (BLOCK,)
         self._control, self._matched = control, 0

@@ -1,6 +1,8 @@
 """Maximum cardinality matching of any graph whose arrays are on the device.
 
-The engine for bipartite graphs matches the double cover. Its paths and cycles make a matching
+Suitor with equal weights matches most vertices, those of small degree first. Pairs of a matching of
+the graph are no part of an odd cycle, and few of them change when the engine for bipartite graphs
+extends them to a maximum matching of the double cover. Its paths and cycles make a matching
 (`double_cover`). If none of the cycles is odd, the matching is maximum, and the cover of the double
 cover is the decomposition that proves it: of bipartite graphs, and of many others, nothing goes to
 the host. Else the host goes on from this matching (`task.fallback`), and the result comes back.
@@ -16,6 +18,7 @@ import cupy as cp
 
 from gpumatch.contracts import Control, GeneralMatchingTask, MatchingTask
 from gpumatch.cuda.general.double_cover import DoubleCover, rounded, take_parts
+from gpumatch.cuda.general.half_approximate import DeviceSteps
 from gpumatch.cuda.matching import engine, min_degree
 from gpumatch.cuda.matching.vertex_cover import cover
 from gpumatch.cuda.surveys import count_matched
@@ -27,12 +30,16 @@ def run(task: GeneralMatchingTask) -> bool:
     """Extend the matching to a maximum one; True unless the control stopped it."""
     control, mate = task.control, task.mate
     double = DoubleCover(task.indptr, task.indices)
+    matched = count_matched(mate) // 2
+    if control.tick(matched):
+        return False
+    if not matched:
+        with control.part("start"):
+            mate[:] = DeviceSteps(task.indptr, task.indices, None, control).match()[0]
     after, before = mate.copy(), mate.copy()
     cover_task = MatchingTask(double, after, before, _Halved(control), task.threads, task.seed)
     with control.part("double cover"):
-        if control.tick(count_matched(mate) // 2) or not (
-            min_degree.run(cover_task) and engine.run(cover_task)
-        ):
+        if control.stopped or not (min_degree.run(cover_task) and engine.run(cover_task)):
             return False
         found, odd_cycles = rounded(after, before)
     mate[:] = found

@@ -34,6 +34,7 @@ struct Bids {
 
 template <bool kBySlack, typename Offset, typename Weight>
 __device__ Key key_of(const Keys<Offset, Weight>& keys, Offset e, int u, int v) {
+  if (!kBySlack && keys.edges.weights == nullptr) return 1;
   const Number<Weight> weight = counted(keys.edges.weights[e], 0);
   if (!kBySlack || weight <= 0) return bits_of(weight);
   const double slack = (keys.dual[u] + keys.dual[v]) - static_cast<double>(weight);

@@ -51,10 +51,12 @@ def emulators():
     }
 
 
-@pytest.fixture(autouse=True, params=[4, 32], ids=["4 lanes", "32 lanes"])
+@pytest.fixture(
+    autouse=True, params=[(99, 99), (-1, 99), (-1, -1)], ids=["4 lanes", "8 lanes", "32 lanes"]
+)
 def device(request, emulators, monkeypatch):
     lead_drivers_here(monkeypatch, emulators, module, block=64)
-    monkeypatch.setattr(module, "_FEW", 10**9 if request.param == 4 else -1)
+    monkeypatch.setattr(module, "_MOST", request.param)
     for emulator in emulators.values():
         emulator.vary(np.random.default_rng(1))
 

@@ -14,7 +14,7 @@ from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.cpu.general import matching as on_host
 from gpumatch.cpu.matching import engine as host_engine
 from gpumatch.cuda import frontier
-from gpumatch.cuda.general import double_cover
+from gpumatch.cuda.general import double_cover, half_approximate
 from gpumatch.cuda.general import matching as module
 from gpumatch.cuda.matching import chains, engine, min_degree, vertex_cover
 from gpumatch.running.control import Control
@@ -24,7 +24,7 @@ from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 
 BLOCK = 64
-OFFSETS = {"Offset": {"int32": "int"}}
+KINDS = {"Offset": {"int32": "int"}, "Weight": {"int32": "int"}}
 SMALL = {"kBlock": BLOCK, "kAlone": 12, "kAloneLevels": 3, "kSampled": 2, "kTraceLength": 64}
 
 
@@ -35,10 +35,14 @@ def emulators():
         (min_degree.SOURCE, {}),
         (vertex_cover.SOURCE, {}),
         (double_cover.SOURCE, {}),
+        (half_approximate.SUITOR, {}),
+        (half_approximate.DUALS, {}),
+        (half_approximate.PARTS, {}),
     )
     return {
         source: Emulator(
-            dataclasses.replace(source, types=OFFSETS if source.types else {}), constants
+            dataclasses.replace(source, types={name: KINDS[name] for name in source.types}),
+            constants,
         )
         for source, constants in sources
     }
@@ -46,7 +50,7 @@ def emulators():
 
 @pytest.fixture(autouse=True)
 def device(emulators, monkeypatch):
-    drivers = module, double_cover, engine, min_degree, vertex_cover, frontier
+    drivers = module, double_cover, half_approximate, engine, min_degree, vertex_cover, frontier
     lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK)
     monkeypatch.setattr(engine, "_TRACE", (64, 2))
     monkeypatch.setattr(chains, "FEWEST", 10**9)
