@@ -12,6 +12,7 @@ python -m bench frontier --out frontier.json      GPU calls on the frontier, to 
 python -m bench sparse-assignment --out sparse.json  sparse costs on the CPU against its rivals
 python -m bench linear-solvers --out solvers.json  what linear solvers ask for, against their rivals
 python -m bench networkx-backend --out nx.json    networkx's functions on the backend
+python -m bench general --out general.json        weighted matchings of any graph
 python -m bench batches --out batches.json        many dense problems at once
 python -m bench points --out points.json          clouds of points against matrices and Sinkhorn
 python -m bench transport --out transport.json    supplies and demands against POT and OR-tools
@@ -54,6 +55,7 @@ from bench.suites import (
     deveci2013,
     first_calls,
     frontier,
+    general,
     host_batches,
     large_dense,
     linear_solvers,
@@ -74,7 +76,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
-        *(adversarial, points, transport),
+        *(adversarial, points, transport, general),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
         *(date2016, roverso2010, vasconcelos2009),
     )
