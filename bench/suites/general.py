@@ -188,7 +188,7 @@ SIZES = (
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
-    """Meshes, geometric, Kronecker and uniform graphs, grids and roads, with weights of each kind."""
+    """Meshes, geometric, Kronecker and uniform graphs, grids, roads: weights of each kind."""
     sizes = ((("delaunay", 5), 90),) if quick else SIZES
     return [
         WeightedInstance(f"{' '.join(map(str, source))}, {kind}", kind, source, edges=edges)

@@ -80,7 +80,9 @@ def half_matching(
     with control.part("transfer"):
         arrays = _arrays_for(choice, graph)
     indptr, indices, weights = arrays
-    task = HalfMatchingTask(indptr, indices, weights if maximize else -weights, control, threads)
+    if not maximize:
+        weights = _opposites(weights)
+    task = HalfMatchingTask(indptr, indices, weights, control, threads)
     control.total = graph.order // 2
     try:
         with InterruptsStop(control) as stop:
@@ -100,6 +102,14 @@ def half_matching(
     )
     stop.bring(result)
     return result
+
+
+def _opposites(weights: Any) -> Any:
+    if weights.dtype.kind == "i" and weights.size:
+        least = np.iinfo(weights.dtype).min
+        if int(weights.min()) == least:
+            raise ValueError(f"weights: the opposite of {least} does not fit {weights.dtype}")
+    return -weights
 
 
 def _arrays_for(choice: Choice, graph: Graph) -> tuple[Any, Any, Any]:

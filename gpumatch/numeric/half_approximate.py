@@ -27,6 +27,7 @@ SOFT_SWEEPS = 16
 HARD_SWEEPS = 3
 WARM, COOL = 0.3, 0.05
 """The first and the last temperature, in mean weights of a matched edge."""
+_LARGEST = 2.0**1022  # of the sums of duals
 _ROUNDING, _SMALLEST = 1 + 2.0**-46, 2.0**-1068
 """What makes the last duals cover each edge as exact numbers.
 
@@ -118,6 +119,11 @@ def solve(steps: Steps, control: Control, bound: str = "tight") -> HalfMatching:
     control : Control
     bound : {"tight", "half"}
         Whether the duals are lowered, and used for a second matching.
+
+    Raises
+    ------
+    ValueError
+        If sums of the weights may overflow.
     """
     with control.part("matching"):
         matching = steps.match()
@@ -125,6 +131,8 @@ def solve(steps: Steps, control: Control, bound: str = "tight") -> HalfMatching:
     if steps.stopped:
         return HalfMatching(*matching, None, False)
     dual = steps.weights_of(matching[1])
+    if matched and float(dual.max()) > _LARGEST / dual.size:
+        raise ValueError(f"weights up to {float(dual.max())} have sums beyond float64: scale them")
     if bound == "tight" and matched:
         dual = _tighten(steps, control, matching, dual, float(dual.sum()) / (2 * matched))
     return HalfMatching(*matching, steps.cover(dual, _ROUNDING, _SMALLEST), not steps.stopped)

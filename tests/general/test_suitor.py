@@ -113,6 +113,14 @@ def test_wrong_arguments_are_named(small):
         half_matching((small[0], np.array([1.0, 2, np.inf, 3, 4, 5])))
 
 
+def test_weights_that_no_sum_or_opposite_holds_are_refused(small):
+    with pytest.raises(ValueError, match="sums beyond float64"):
+        half_matching((small[0], np.full(6, 1e308)))
+    with pytest.raises(ValueError, match="does not fit int64"):
+        half_matching((small[0], np.full(6, -(2**63))), maximize=False)
+    assert half_matching((small[0], np.full(6, -(2**63)))).size == 0
+
+
 def forged(a, **claims):
     names = ("mate", "size", "objective", "bound", "gap", "vertex_dual", "maximize")
     return types.SimpleNamespace(**{name: getattr(a, name) for name in names} | claims)
