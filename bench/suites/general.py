@@ -68,9 +68,9 @@ class Ours:
             begin = time.process_time()
             a = gm.general.maximum_weight_matching(problem.matrix, threads=self.threads, **wish)
             taken = time.process_time() - begin
-            if self.name == ENGINE:
-                return Sample(taken, 0, more={"objective": a.objective})
-            return Sample(taken, 0, more={"weight": a.objective, "bound": a.bound})
+            if isinstance(a, gm.general.BoundedMatching):
+                return Sample(taken, 0, more={"weight": a.objective, "bound": a.bound})
+            return Sample(taken, 0, more={"objective": a.objective})
 
         return repeat(sample, limits)
 

@@ -297,12 +297,14 @@ def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) 
     written = {"written": report["output"]} if report["output"] else {}
     print(aligned({**lines, **_times(report["seconds"]), **written}.items()))
     if report.get("pairs"):
-        names = (
-            ("row", "column", "flow", "cost") if "total" in report else ("row", "column", "cost")
-        )
-        names = ("vertex", "vertex") if "vertices" in report else names
-        header = names[: len(report["pairs"][0])]
+        header = _names_of_pairs(report)[: len(report["pairs"][0])]
         print("", aligned([header, *report["pairs"]]), sep="\n")
+
+
+def _names_of_pairs(report: Mapping[str, Any]) -> tuple[str, ...]:
+    if "vertices" in report:
+        return "vertex", "vertex"
+    return ("row", "column", "flow", "cost") if "total" in report else ("row", "column", "cost")
 
 
 def pairs(

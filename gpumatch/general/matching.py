@@ -116,8 +116,8 @@ def maximum_matching(
 
     def result(proof: np.ndarray | None) -> GeneralMatching:
         facts = stats | control.statistics()
-        found = (None if array is None else array_of(home, array) for array in (mate, proof))
-        return GeneralMatching(*found, nodes=graph.nodes, stats=facts)
+        parts = None if proof is None else array_of(home, proof)
+        return GeneralMatching(array_of(home, mate), parts, nodes=graph.nodes, stats=facts)
 
     proven = False
     try:

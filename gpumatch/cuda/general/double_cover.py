@@ -5,8 +5,7 @@ Device memory in addition to both mates of the cover: 44 bytes a vertex.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import cupy as cp
 import numpy as np
@@ -23,37 +22,20 @@ SOURCE = Source(
 )
 
 
-@dataclasses.dataclass(frozen=True)
 class DoubleCover:
     """The double cover as a bipartite graph: its rows' lists and its columns' are the graph's."""
 
-    indptr: Any
-    indices: Any
+    has_rows = has_cols = on_device = True
+    xp = cp
 
-    has_rows: ClassVar[bool] = True
-    has_cols: ClassVar[bool] = True
-    on_device: ClassVar[bool] = True
-    xp: ClassVar[Any] = cp
-
-    @property
-    def col_indptr(self) -> Any:
-        return self.indptr
-
-    @property
-    def col_indices(self) -> Any:
-        return self.indices
-
-    @property
-    def nrows(self) -> int:
-        return int(self.indptr.size) - 1
-
-    @property
-    def ncols(self) -> int:
-        return self.nrows
+    def __init__(self, indptr: Any, indices: Any) -> None:
+        self.indptr = self.col_indptr = indptr
+        self.indices = self.col_indices = indices
+        self.nrows = self.ncols = int(indptr.size) - 1
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.nrows, self.nrows
+        return self.nrows, self.ncols
 
     @property
     def nnz(self) -> int:

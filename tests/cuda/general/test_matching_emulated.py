@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("cupy")
 
+import itertools
+
 from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.cpu.general import matching as on_host
 from gpumatch.cpu.matching import engine as host_engine
@@ -128,7 +130,7 @@ def cycles(rng):
     for _ in range(6):
         length = int(rng.integers(2, 12))
         along = np.arange(first, first + length)
-        ends += [*zip(along[:-1], along[1:])]
+        ends += [*itertools.pairwise(along)]
         if length > 2 and rng.random() < 0.6:
             ends.append((along[-1], along[0]))
         first += length
