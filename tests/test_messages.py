@@ -385,7 +385,7 @@ def test_why_networkx_keeps_a_call():
         ("minimum_weight_full_matching", (nx.MultiGraph(),),
          "a multigraph may have several weights for an edge"),
         ("min_edge_cover", (PATH, print),
-         "matching_algorithm is not one that this backend has for bipartite graphs"),
+         "matching_algorithm is not one that this backend has"),
         ("min_weight_matching", (nx.cycle_graph(3),),
          "the graph is not bipartite. It has an odd cycle of 3 nodes: 0, 2, 1."),
         ("min_weight_matching", (PATH,), True),
