@@ -61,10 +61,14 @@ def test_a_matching_to_begin_from():
 def test_loops_and_single_triangles_go_by_the_host():
     loop = cp.asarray(np.array([0, 2, 3])), cp.asarray(np.array([0, 1, 0], np.int32)), (2, 2)
     single = cp.asarray(np.array([0, 1, 1])), cp.asarray(np.array([1], np.int32)), (2, 2)
-    for source in (loop, single):
+    along = cp.asarray(np.array([0, 1, 2, 2])), cp.asarray(np.array([1, 2], np.int32)), (3, 3)
+    for source in (loop, single, along):
         m = gm.general.maximum_matching(source)
-        assert m.mate.get().tolist() == [1, 0]
+        mate = m.mate.get()
+        assert m.size == 1
+        assert (mate[mate[mate >= 0]] == np.flatnonzero(mate >= 0)).all()
         assert m.stats["backend"] == "cuda"
+        gm.verify(source, m)
 
 
 def test_a_graph_of_the_host_can_go_to_the_device():

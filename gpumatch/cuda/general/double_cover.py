@@ -1,23 +1,27 @@
 """The double cover of a graph on the device: the host's side of double_cover.cu.
 
-Device memory in addition to both mates of the cover: 44 bytes a vertex.
+Device memory in addition to both mates of the cover: 56 bytes a vertex.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy as cp
 import numpy as np
 
 from gpumatch.cuda import memory
-from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
+from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
 
-__all__ = ["DoubleCover", "rounded", "take_parts"]
+__all__ = ["DoubleCover", "Rounded", "rounded", "take_parts"]
 
 SOURCE = Source(
     "general/double_cover.cu",
-    ("take_pairs", "begin_links", "double_links", "take_turns", "take_parts"),
+    (
+        *("take_pairs", "begin_links", "double_links", "take_turns", "name_cycles"),
+        *("join_cycles<{Offset}>", "turn_cycles", "take_parts"),
+    ),
+    {"Offset": OFFSETS},
     structs=("Link", "Cover"),
 )
 
@@ -42,11 +46,19 @@ class DoubleCover:
         return int(self.indices.size)
 
 
-def rounded(after: Any, before: Any) -> tuple[Any, int]:
-    """A matching from the paths and cycles of the cover's pairs, and the number of odd cycles."""
+class Rounded(NamedTuple):
+    """A matching, the number of odd cycles, and of those that leave a vertex unmatched."""
+
+    mate: Any
+    odd_cycles: int
+    unmatched_cycles: int
+
+
+def rounded(double: DoubleCover, after: Any, before: Any) -> Rounded:
+    """A matching from the paths and cycles of the cover's pairs."""
     count = after.size
-    memory.require_memory(44 * count, "the double cover")
-    kernels = kernels_for(SOURCE)
+    memory.require_memory(56 * count, "the double cover")
+    kernels = kernels_for(SOURCE, Offset=double.indptr.dtype)
     mate, open_vertices = cp.empty(count, cp.int32), cp.empty(1 + count, cp.int32)
     open_vertices[:1].data.memset_async(0, 4)
     listed = open_vertices[1:]
@@ -60,18 +72,42 @@ def rounded(after: Any, before: Any) -> tuple[Any, int]:
     kernels["take_pairs"]((blocks_for(count),), (BLOCK,), (cover,))
     length = int(open_vertices[0])
     if not length:
-        return mate, 0
+        return Rounded(mate, 0, 0)
     links = _numbered(kernels, listed, length, before)
-    odd_cycles = cp.zeros(1, cp.int32)
+    lengths, counts = cp.zeros(count, cp.int32), cp.zeros(2, cp.int32)
+    vertices = listed, np.int32(length)
+    grid = (blocks_for(length),), (BLOCK,)
     kernels["take_turns"](
-        (blocks_for(length),),
-        (BLOCK,),
+        *grid,
         (
-            *(listed, np.int32(length), after, before, links),  # IN
-            *(mate, odd_cycles),  # IN, OUT
+            *(*vertices, after, before, links),  # IN
+            *(mate, lengths, counts),  # IN, OUT
         ),
     )
-    return mate, int(odd_cycles[0])
+    cycle_of, joints = memory.unmatched(count), memory.unmatched(count)
+    kernels["name_cycles"](
+        *grid,
+        (
+            *(*vertices, links, lengths),  # IN
+            cycle_of,  # IN, OUT
+        ),
+    )
+    kernels["join_cycles<{Offset}>"](
+        *grid,
+        (
+            *(*vertices, double.indptr, double.indices, cycle_of),  # IN
+            *(joints, mate, counts[1:]),  # IN, OUT
+        ),
+    )
+    kernels["turn_cycles"](
+        *grid,
+        (
+            *(*vertices, after, before, links, lengths, cycle_of, joints),  # IN
+            mate,  # IN, OUT
+        ),
+    )
+    odd_cycles, joined = counts.tolist()
+    return Rounded(mate, odd_cycles, odd_cycles - joined)
 
 
 def _numbered(kernels: Any, listed: Any, length: int, before: Any) -> Any:
@@ -101,9 +137,11 @@ def _numbered(kernels: Any, listed: Any, length: int, before: Any) -> Any:
     return links
 
 
-def take_parts(outside: Any, is_inner: Any, part: Any, outer: int, inner: int) -> None:
+def take_parts(
+    double: DoubleCover, outside: Any, is_inner: Any, part: Any, outer: int, inner: int
+) -> None:
     """Write the parts of the decomposition that the cover of the double cover gives."""
-    kernels_for(SOURCE)["take_parts"](
+    kernels_for(SOURCE, Offset=double.indptr.dtype)["take_parts"](
         (blocks_for(part.size),),
         (BLOCK,),
         (

@@ -3,7 +3,8 @@
 Suitor with equal weights matches most vertices, those of small degree first. Pairs of a matching of
 the graph are no part of an odd cycle, and few of them change when the engine for bipartite graphs
 extends them to a maximum matching of the double cover. Its paths and cycles make a matching
-(`double_cover`). If none of the cycles is odd, the matching is maximum, and the cover of the double
+(`double_cover`), in which neighbouring odd cycles leave no vertex. While that helps, another double
+cover begins from this matching, and has fewer odd cycles. If none of the cycles is odd, the matching is maximum, and the cover of the double
 cover is the decomposition that proves it: of bipartite graphs, and of many others, nothing goes to
 the host. Else the host goes on from this matching (`task.fallback`), and the result comes back.
 """
@@ -17,13 +18,17 @@ from typing import Any
 import cupy as cp
 
 from gpumatch.contracts import Control, GeneralMatchingTask, MatchingTask
-from gpumatch.cuda.general.double_cover import DoubleCover, rounded, take_parts
+from gpumatch.cuda.general.double_cover import DoubleCover, Rounded, rounded, take_parts
 from gpumatch.cuda.general.half_approximate import DeviceSteps
 from gpumatch.cuda.matching import engine, min_degree
 from gpumatch.cuda.matching.vertex_cover import cover
 from gpumatch.cuda.surveys import count_matched
 
 __all__ = ["run"]
+
+ROUNDS = 6
+"""Double covers at most. Each begins from the matching that the last one gave, and another follows
+while half of the unmatched cycles go."""
 
 
 def run(task: GeneralMatchingTask) -> bool:
@@ -36,20 +41,38 @@ def run(task: GeneralMatchingTask) -> bool:
     if not matched:
         with control.part("start"):
             mate[:] = DeviceSteps(task.indptr, task.indices, None, control).match()[0]
+    left = mate.size + 1
+    for _ in range(ROUNDS):
+        found = _round(task, double)
+        if found is None:
+            return False
+        if not found.odd_cycles or 2 * found.unmatched_cycles > left:
+            break
+        left = found.unmatched_cycles
+    return not found.odd_cycles or _go_on_on_the_host(task)
+
+
+def _round(task: GeneralMatchingTask, double: DoubleCover) -> Rounded | None:
+    """Begin from the matching so far, and make one of the double cover; None if it was stopped.
+
+    Without odd cycles, the parts are written, too.
+    """
+    control, mate = task.control, task.mate
     after, before = mate.copy(), mate.copy()
-    cover_task = MatchingTask(double, after, before, _Halved(control), task.threads, task.seed)
+    halved: Any = _Halved(control)
+    cover_task = MatchingTask(double, after, before, halved, task.threads, task.seed)
     with control.part("double cover"):
         if control.stopped or not (min_degree.run(cover_task) and engine.run(cover_task)):
-            return False
-        found, odd_cycles = rounded(after, before)
-    mate[:] = found
-    size = count_matched(mate) // 2
-    control.phase(found=0, matched=size, step="odd cycles", count=odd_cycles)
-    if not odd_cycles:
+            return None
+        found = rounded(double, after, before)
+    size = count_matched(found.mate) // 2
+    if size >= count_matched(mate) // 2:
+        mate[:] = found.mate
+        control.phase(found=0, matched=size, step="odd cycles", count=found.odd_cycles)
+    if not found.odd_cycles:
         outside, is_inner = cover(double, after, before)
-        take_parts(outside, is_inner, task.part, task.OUTER, task.INNER)
-        return True
-    return _go_on_on_the_host(task)
+        take_parts(double, outside, is_inner, task.part, task.OUTER, task.INNER)
+    return found
 
 
 def _go_on_on_the_host(task: GeneralMatchingTask) -> bool:

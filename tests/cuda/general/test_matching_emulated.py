@@ -154,13 +154,49 @@ def test_cycles_and_paths_of_the_cover_are_numbered(count):
         begin += length
     before = np.full(len(order), -1, np.int32)
     before[after[after >= 0]] = np.flatnonzero(after >= 0)
-    mate, odd_cycles = double_cover.rounded(cp.asarray(after), cp.asarray(before))
-    mate = np.asarray(mate)
+    lonely = double_cover.DoubleCover(
+        cp.asarray(np.zeros(len(order) + 1, np.int32)), cp.asarray(np.zeros(0, np.int32))
+    )
+    found = double_cover.rounded(lonely, cp.asarray(after), cp.asarray(before))
+    mate, odd_cycles = np.asarray(found.mate), found.odd_cycles
+    assert found.unmatched_cycles == odd_cycles
     assert odd_cycles == sum(length % 2 for length in lengths[:count])
     matched = np.flatnonzero(mate >= 0)
     assert (mate[mate[matched]] == matched).all()
     assert ((after[matched] == mate[matched]) | (before[matched] == mate[matched])).all()
     assert len(matched) == sum(length - length % 2 for length in lengths)
+
+
+def test_neighbouring_odd_cycles_leave_no_vertex():
+    """A chain of triangles and of cycles of five, each joined to the next by some edge."""
+    rng, cp = np.random.default_rng(8), ArraysOfDevice()
+    for count in (2, 3, 9):
+        lengths, ends, after = rng.choice([3, 5], count), [], []
+        begins = np.concatenate([[0], np.cumsum(lengths)])
+        for begin, end in itertools.pairwise(begins.tolist()):
+            along = [*range(begin, end)]
+            after += [*along[1:], begin]
+            ends += zip(along, [*along[1:], begin])
+            if begin:
+                ends.append((int(rng.integers(last, begin)), int(rng.integers(begin, end))))
+            last = begin
+        n = int(begins[-1])
+        order = rng.permutation(n)
+        ends = np.sort(order[np.array(ends)], 1)
+        graph = with_both_entries(n, *ends.T, np.ones(len(ends), np.int64))
+        of_cover = np.empty(n, np.int32)
+        of_cover[order] = order[after]
+        before = np.empty(n, np.int32)
+        before[of_cover] = np.arange(n)
+        double = double_cover.DoubleCover(
+            cp.asarray(graph[0].astype(np.int32)), cp.asarray(graph[1])
+        )
+        found = double_cover.rounded(double, cp.asarray(of_cover), cp.asarray(before))
+        mate = np.asarray(found.mate)
+        assert found.odd_cycles == count
+        assert count % 2 <= found.unmatched_cycles == (mate < 0).sum() < count
+        matched, G = np.flatnonzero(mate >= 0), as_networkx(graph)
+        assert all(G.has_edge(v, mate[v]) and mate[mate[v]] == v for v in matched.tolist())
 
 
 def test_it_goes_on_from_a_matching_and_stops_when_told():
