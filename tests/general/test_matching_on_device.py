@@ -12,6 +12,8 @@ from tests.cpu.general.greedy import random_graph
 
 cp = pytest.importorskip("cupy")
 
+from gpumatch.cuda.general.symmetry import symmetry_of  # noqa: E402  it imports cupy
+
 pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
 
 
@@ -69,6 +71,16 @@ def test_loops_and_single_triangles_go_by_the_host():
         assert (mate[mate[mate >= 0]] == np.flatnonzero(mate >= 0)).all()
         assert m.stats["backend"] == "cuda"
         gm.verify(source, m)
+
+
+def test_an_entry_without_its_twin_is_seen():
+    """A directed cycle 0, 1, 2, and edges to 3 from all of it."""
+    indptr, indices = np.array([0, 2, 4, 6, 9]), np.array([1, 3, 2, 3, 0, 3, 0, 1, 2], np.int32)
+    found = symmetry_of(cp.asarray(indptr), cp.asarray(indices))
+    assert (found.alone, found.loops) == (3, 0)
+    weights = np.array([1, 5, 1, 6, 1, 7, 5, 6, 8], np.int32)
+    found = symmetry_of(*map(cp.asarray, (indptr, indices, weights)))
+    assert found.alone == 5
 
 
 def test_a_graph_of_the_host_can_go_to_the_device():

@@ -6,9 +6,9 @@
 // before it. A cycle is cut before its smallest vertex, which all of its vertices know by then, and
 // numbered in as many rounds more. Then each vertex with an even number takes the next one.
 //
-// An odd cycle leaves one vertex, which may be any. So two odd cycles with an edge between them need
-// leave none: the ends of the edge take each other. Each cycle is joined with one other at most, and
-// its vertices take turns from its joint on.
+// An odd cycle leaves one vertex, which may be any. So two odd cycles with an edge between them
+// need leave none: the ends of the edge take each other. Each cycle is joined with one other at
+// most, and its vertices take turns from its joint on.
 //
 // Encodings
 //   after[v]    the column of row v; before[v] the row of column v; -1 none

@@ -1,12 +1,13 @@
 """Maximum cardinality matching of any graph whose arrays are on the device.
 
-Suitor with equal weights matches most vertices, those of small degree first. Pairs of a matching of
-the graph are no part of an odd cycle, and few of them change when the engine for bipartite graphs
-extends them to a maximum matching of the double cover. Its paths and cycles make a matching
-(`double_cover`), in which neighbouring odd cycles leave no vertex. While that helps, another double
-cover begins from this matching, and has fewer odd cycles. If none of the cycles is odd, the matching is maximum, and the cover of the double
-cover is the decomposition that proves it: of bipartite graphs, and of many others, nothing goes to
-the host. Else the host goes on from this matching (`task.fallback`), and the result comes back.
+Suitor with equal weights matches most vertices, those of small degree first. The engine for
+bipartite graphs extends that to a maximum matching of the double cover, whose paths and cycles make
+a matching (`double_cover`), in which neighbouring odd cycles leave no vertex. While that helps,
+another double cover begins from this matching, and has fewer odd cycles.
+
+If none of the cycles is odd, the matching is maximum, and the cover of the double cover is the
+decomposition that proves it: of bipartite graphs, and of many others, nothing goes to the host.
+Else the host goes on from this matching (`task.fallback`), and the result comes back.
 """
 
 from __future__ import annotations

@@ -177,9 +177,8 @@ def test_neighbouring_odd_cycles_leave_no_vertex():
             along = [*range(begin, end)]
             after += [*along[1:], begin]
             ends += zip(along, [*along[1:], begin])
-            if begin:
-                ends.append((int(rng.integers(last, begin)), int(rng.integers(begin, end))))
-            last = begin
+        for begin, middle, end in zip(begins[:-2], begins[1:-1], begins[2:]):
+            ends.append((rng.integers(begin, middle), rng.integers(middle, end)))
         n = int(begins[-1])
         order = rng.permutation(n)
         ends = np.sort(order[np.array(ends)], 1)
