@@ -21,6 +21,7 @@ from tests.cpu.general.greedy import (
     check_matching,
     check_solution,
     greedy,
+    owners,
     path,
     random_graph,
     weight_of,
@@ -102,6 +103,18 @@ def test_a_sweep_is_that_of_the_cpu():
             indptr, indices, weights.astype(float), dual, temperature, 1, lambda: False
         )
         assert steps.sweep(dual, temperature) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_edge_of_least_slack_comes_first():
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        indptr, indices, weights = random_graph(rng, 40, "ties")
+        graph = indptr.astype(np.int32), indices, weights.astype(np.int32)
+        dual = rng.integers(0, 4, len(indptr) - 1).astype(float)
+        slack = (dual[owners(indptr)] + dual[indices]) - weights
+        keys = np.where(weights > 0, 0.5 / (0.5 + np.maximum(slack, 0)), 0)
+        mate = steps_of(graph, Control()).match_by_slack(dual, 0.5)[0]
+        assert (mate == greedy(indptr, indices, keys)).all()
 
 
 def test_the_heavier_parts_are_kept():

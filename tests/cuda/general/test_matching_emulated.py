@@ -198,6 +198,25 @@ def test_neighbouring_odd_cycles_leave_no_vertex():
         assert all(G.has_edge(v, mate[v]) and mate[mate[v]] == v for v in matched.tolist())
 
 
+def test_odd_cycles_that_all_want_each_other(emulators):
+    """Triangles with edges from each to all others: who gets only one of two gives it back."""
+    rng, cp = np.random.default_rng(9), ArraysOfDevice()
+    for _ in range(25):
+        emulators[double_cover.SOURCE].vary(rng)
+        count = int(rng.integers(3, 9))
+        n = 3 * count
+        after = np.array([v + 1 if v % 3 < 2 else v - 2 for v in range(n)], np.int32)
+        before = np.argsort(after).astype(np.int32)
+        u, v = np.triu_indices(n, 1)
+        indptr, indices, _ = with_both_entries(n, u, v, np.ones(len(u), np.int64))
+        double = double_cover.DoubleCover(cp.asarray(indptr.astype(np.int32)), cp.asarray(indices))
+        found = double_cover.rounded(double, cp.asarray(after), cp.asarray(before))
+        mate = np.asarray(found.mate)
+        matched = np.flatnonzero(mate >= 0)
+        assert (mate[mate[matched]] == matched).all()
+        assert n - len(matched) == found.unmatched_cycles
+
+
 def test_it_goes_on_from_a_matching_and_stops_when_told():
     rng = np.random.default_rng(5)
     graph = random_graph(rng, 60)
