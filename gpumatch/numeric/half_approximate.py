@@ -148,7 +148,7 @@ def _tighten(
     if steps.stopped:
         return dual
     with control.part("matching"):
-        other = steps.match_by_slack(dual, COOL * mean)
+        other = steps.match_by_slack(dual, max(COOL * mean, _SMALLEST))
     with control.part("parts"):
         steps.keep_better(matching, other)
     _record(steps, control, matching)

