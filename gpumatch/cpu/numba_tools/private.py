@@ -127,6 +127,7 @@ def _arrays() -> Any:
     _need(
         cgutils,
         "alloca_once",
+        "alloca_once_value",
         "for_range_slice",
         "get_item_pointer",
         "get_or_insert_function",
@@ -175,6 +176,7 @@ def _boxes() -> Any:
         "get_python_api",
         "get_value_type",
         "make_array",
+        "populate_array",
     )
     _need(
         PythonAPI,

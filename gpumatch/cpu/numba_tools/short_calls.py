@@ -7,6 +7,10 @@
     leave_gil(flag)          -> in compiled code, release the GIL if ``flag`` is set
     take_gil(thread)         -> take it again, given what leave_gil returned
     by_strides(array)        -> in compiled code, a borrowed array that need not be contiguous
+    Held()                   -> the type of an argument that compiled code gets as an object
+    locate(arrays, k, place) -> in compiled code, write where array k of a held tuple is
+    array_at(like, address, rows, cols, across, along)
+                             -> in compiled code, the array of such a place, as if borrowed
 
 Numba counts each array argument as one more owner of its memory. That takes as long as the rest of
 a short call, and it is not needed, because the caller holds its arguments until the call returns. A
@@ -37,6 +41,7 @@ box_array.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,10 +56,13 @@ __all__ = [
     "ADAPT",
     "NEW",
     "Borrowed",
+    "Held",
     "Rows",
+    "array_at",
     "by_strides",
     "entry_of",
     "leave_gil",
+    "locate",
     "number",
     "take_gil",
 ]
@@ -71,6 +79,8 @@ intrinsic: Any = _intrinsic
 _INT, _INTP = ir.IntType(32), cgutils.intp_t
 # Sets data, shape and strides of a NumPy array, and no owner; returns 0 only for an array.
 _ADAPT = ir.FunctionType(_INT, (cgutils.voidptr_t, cgutils.voidptr_t))
+# An item of a tuple, which stays its owner.
+_ITEM = ir.FunctionType(cgutils.voidptr_t, (cgutils.voidptr_t, _INTP))
 _MOST_DIMENSIONS = 64  # of NumPy's arrays
 # A new NumPy array of a number of dimensions, a shape, strides, data, a dtype's number, and 0.
 _NEW = ir.FunctionType(
@@ -103,6 +113,13 @@ class Borrowed(types.Array):
         super().__init__(entry, ndim, "C", name=f"Borrowed({entry}, {ndim})")
 
 
+class Held(types.Opaque):
+    """The type of an object that the caller holds until the call returns."""
+
+    def __init__(self) -> None:
+        super().__init__("Held")
+
+
 class Rows(types.Array):
     """The type of a result that Python gets as a tuple of its rows."""
 
@@ -130,6 +147,7 @@ class _AsBits(models.PrimitiveModel):
 
 
 register_model(Borrowed)(models.ArrayModel)
+register_model(Held)(models.OpaqueModel)
 register_model(Rows)(models.ArrayModel)
 
 
@@ -143,6 +161,11 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
     with c.builder.if_then(failed, likely=False):
         c.pyapi.err_set_string("PyExc_TypeError", f"needs an array like {typ}")
     return NativeValue(array._getvalue(), is_error=failed)
+
+
+@unbox(Held)
+def _unbox_held(typ: Any, obj: Any, c: Any) -> Any:
+    return NativeValue(obj)
 
 
 @box(Rows)
@@ -245,6 +268,56 @@ def by_strides(typingctx: Any, array: Any) -> Any:
         return args[0]
 
     return types.Array(array.dtype, array.ndim, "A")(array), generate
+
+
+@intrinsic
+def array_at(
+    typingctx: Any, like: Any, address: Any, rows: Any, cols: Any, across: Any, along: Any
+) -> Any:
+    """An array of two dimensions at an address, without an owner; strides are in bytes."""
+    result = types.Array(like.dtype, 2, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        made = context.make_array(result)(context, builder)
+        size = context.get_abi_sizeof(context.get_data_type(like.dtype))
+        context.populate_array(
+            made,
+            data=builder.inttoptr(args[1], made.data.type),
+            shape=args[2:4],
+            strides=args[4:],
+            itemsize=_INTP(size),
+            meminfo=None,
+        )
+        return made._getvalue()
+
+    return result(like, *5 * (types.int64,)), generate
+
+
+@intrinsic
+def locate(typingctx: Any, arrays: Any, k: Any, place: Any) -> Any:
+    """Write the address, shape and strides of a matrix of a held tuple to five integers.
+
+    The answer is False if it is no array of two dimensions.
+    """
+    kind = Borrowed(types.uint8, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        api = context.get_python_api(builder)
+        item = cgutils.get_or_insert_function(builder.module, _ITEM, "PyTuple_GetItem")
+        obj = builder.call(item, args[:2])
+        array, failed = _adapted(
+            kind, obj, SimpleNamespace(context=context, builder=builder, pyapi=api)
+        )
+        numbers = context.make_array(place)(context, builder, args[2]).data
+        shape, strides = (
+            cgutils.unpack_tuple(builder, part) for part in (array.shape, array.strides)
+        )
+        address = builder.ptrtoint(array.data, _INTP)
+        for at, value in enumerate((address, *shape, *strides)):
+            builder.store(value, builder.gep(numbers, [_INTP(at)]))
+        return builder.not_(failed)
+
+    return types.boolean(arrays, types.intp, place), generate
 
 
 @intrinsic

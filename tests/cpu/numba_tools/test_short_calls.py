@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 
 import numpy as np
@@ -11,9 +12,12 @@ from numba import njit, types
 
 from gpumatch.cpu.numba_tools.short_calls import (
     Borrowed,
+    Held,
+    array_at,
     by_strides,
     entry_of,
     leave_gil,
+    locate,
     number,
     take_gil,
 )
@@ -132,3 +136,50 @@ HELD = held.compile(types.UniTuple(types.int32, 2)(types.boolean))
 def test_the_gil_is_left_where_it_is_asked_for():
     assert HELD(True) == (0, 1)
     assert HELD(False) == (1, 1)
+
+
+# -- many arrays -----------------------------------------------------------------------------------
+
+
+@njit
+def sum_all(matrices, places, like, sums):
+    for k in range(places.shape[0]):
+        if not locate(matrices, k, places[k]):
+            return k
+        address, rows, cols, across, along = places[k]
+        values = by_strides(array_at(like, address, rows, cols, across, along))
+        sums[k] = 0
+        for row in range(rows):
+            for col in range(cols):
+                sums[k] += values[row, col]
+    return -1
+
+
+SUM_ALL = sum_all.compile(
+    types.int64(Held(), types.int64[:, ::1], types.float64[::1], types.float64[::1])
+)
+
+
+def sums_of(*matrices):
+    places, sums = np.empty((len(matrices), 5), np.int64), np.full(len(matrices), math.nan)
+    return SUM_ALL(matrices, places, np.empty(0), sums), places, sums
+
+
+def test_held_arrays_are_located_and_read_where_they_are():
+    whole = np.arange(24.0).reshape(4, 6)
+    matrices = whole, whole.T, whole[::-2, 1::3], np.empty((0, 3)), np.empty((3, 0))
+    owners = [sys.getrefcount(matrix) for matrix in matrices]
+    wrong, places, sums = sums_of(*matrices)
+    assert wrong == -1
+    assert sums.tolist() == [matrix.sum() for matrix in matrices]
+    for matrix, place in zip(matrices, places.tolist()):
+        assert place == [matrix.ctypes.data, *matrix.shape, *matrix.strides]
+    del matrix
+    assert [sys.getrefcount(matrix) for matrix in matrices] == owners
+
+
+@pytest.mark.parametrize("other", [3, None, np.ones(1), np.ones((1, 1, 1)), [[1.0]]], ids=repr)
+def test_what_is_no_matrix_is_named(other):
+    wrong, _, sums = sums_of(np.ones((2, 2)), other, np.ones((2, 2)))
+    assert wrong == 1
+    assert sums[0] == 4
