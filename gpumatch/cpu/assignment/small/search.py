@@ -36,7 +36,7 @@ column, because that makes paths shorter.
     links[TREE, k]      columns of the tree in the order of joining; vectors[REACH, k] and
     vectors[PAID, k]    their distances and prices. As a list: the columns outside the tree, and
                         after them those of the tree
-    found[COL, i]       column matched to row i, or -1
+    found[COL, i]       column matched to row i, or UNMATCHED; WAITS before it is searched from
 
 Vectors are rows of few arrays, because each view of an array costs an atomic count. Up to NEAR
 columns, they should be on the stack, as a kernel's other variables are. AMD's processors look for a
@@ -71,7 +71,10 @@ __all__ = [
     "PRED",
     "PRICE",
     "TREE",
+    "UNMATCHED",
     "VECTORS",
+    "WAITS",
+    "augment_rows",
     "begin_prices",
     "match_rows",
     "nearest",
@@ -101,6 +104,7 @@ PRICE, DIST, REACH, PAID = range(VECTORS)
 LINKS = 3
 MATE, PRED, TREE = range(LINKS)
 COL = 1
+UNMATCHED, WAITS = -1, -2
 NEAR_VECTORS, NEAR_LINKS = NEAR * VECTORS, NEAR * LINKS
 
 _NONE = np.int32(2**31 - 1)
@@ -140,14 +144,14 @@ def match_rows(
     """
     nrows, width = found.shape[1], table.shape[1]
     for row in range(nrows):
-        found[COL, row] = -1
+        found[COL, row] = WAITS
     for col in range(width):
         links[MATE, col] = col - width
     count = _give_columns(vectors, links, found, far) if reduces else 0
     for col in range(width):
         vectors[PRICE, col] = vectors[PRICE, col] if reduces and vectors[PRICE, col] < far else 0
     listed = ncols if count == 1 and ncols <= LISTED else 0
-    return _augment(
+    return augment_rows(
         table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead
     )  # fmt: skip
 
@@ -209,8 +213,8 @@ def nearest_below(table, vectors, row, far):
 
 
 @vector_kernel
-def _augment(table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead):
-    """Match the unmatched rows by shortest augmenting paths; return how many have none.
+def augment_rows(table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead):
+    """Match the rows that wait by shortest augmenting paths; return how many have none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
     """
@@ -218,8 +222,9 @@ def _augment(table, vectors, links, found, listed, gives_up, limit, takes_equal,
     backwards = listed and nearest(table, vectors, nrows - 1, far) > nearest(table, vectors, 0, far)
     for k in range(nrows):
         root = nrows - 1 - k if backwards else k
-        if found[COL, root] >= 0:
+        if found[COL, root] != WAITS:
             continue
+        found[COL, root] = UNMATCHED
         if listed:
             sink = _search_one_by_one(table, vectors, links, root, listed, far)
         else:
@@ -232,7 +237,7 @@ def _augment(table, vectors, links, found, listed, gives_up, limit, takes_equal,
         row = root
         if sink < 0:
             row = _LEAVES - sink
-            sink, found[COL, row] = found[COL, row], -1
+            sink, found[COL, row] = found[COL, row], UNMATCHED
             if row == root:
                 continue
         while True:

@@ -1,0 +1,189 @@
+"""Pairs under limits of many small matrices: frames of a tracker, in a few compiled calls.
+
+The matrices stay where they are. `locate` looks at each of a tuple and writes down its place, in a
+twentieth of the time that it takes to solve one. Then threads solve one range of frames after the
+other by `gpumatch.cpu.assignment.small.gated`, each in one call without the GIL. It returns to
+Python after each, and a range is so short that Ctrl-C is heard.
+
+    places[f]        ADDRESS of frame f, its ROWS and COLS, and the bytes ACROSS to the next row and
+                     ALONG to the next column
+    limits[f]        its limit, to be minimised
+    gates            limits of all rows of all frames, one frame after the other; or none
+    starts[f]        where its own begin; starts[f + 1] is their end
+    begins[f]        where its pairs begin
+    pairs            from 2 * begins[f] on, min(ROWS, COLS) numbers for rows and as many for columns
+    counts[f]        how many of each are pairs; -1 if a number of the frame is not valid
+    memory, room     scratch: a table of the values' dtype, and vectors and links in float64
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from gpumatch.cpu.assignment.small.gated import MOST, match, solver
+from gpumatch.cpu.assignment.small.search import (
+    LINKS,
+    NEAR,
+    NEAR_LINKS,
+    NEAR_VECTORS,
+    VECTORS,
+    vectors_in,
+)
+from gpumatch.cpu.numba_tools.compiled import short_kernel
+from gpumatch.cpu.numba_tools.short_calls import (
+    Borrowed,
+    Held,
+    array_at,
+    entry_of,
+    leave_gil,
+    locate,
+    take_gil,
+)
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.numba_tools.views import as_halves, on_stack, view
+from gpumatch.cpu.numba_tools.workers import Workers
+
+__all__ = ["are_taken", "places_of", "run"]
+
+RANGE = 2**20
+"""Costs of a range, at most, or one frame's: it ends soon enough for Ctrl-C."""
+SHARES = 8
+"""Ranges of each thread, at least: then none has long to wait for the others at the end."""
+PLACE = 5
+ADDRESS, ROWS, COLS, ACROSS, ALONG = range(PLACE)
+_ZERO = np.int32(0)
+
+
+def are_taken(places: np.ndarray, dtype: np.dtype) -> bool:
+    """True if there is a kernel for frames of this dtype and at these places."""
+    sizes, strides = places[:, ROWS] * places[:, COLS], places[:, ACROSS:]
+    return (
+        solver(dtype) is not None
+        and int(sizes.max(initial=0)) <= MOST
+        and not (strides % dtype.itemsize).any()
+    )
+
+
+def places_of(frames: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Return the places of matrices in memory.
+
+    Raises
+    ------
+    ValueError
+        If one has not two dimensions.
+    """
+    places = np.empty((len(frames), PLACE), np.int64)
+    wrong = _locator()(frames, places)
+    if wrong >= 0:
+        dimensions = frames[wrong].ndim
+        raise ValueError(f"problem {wrong}: the costs must have 2 dimensions, not {dimensions}")
+    return places
+
+
+def run(
+    places: np.ndarray,
+    dtype: np.dtype,
+    maximize: bool,
+    limits: np.ndarray,
+    gates: np.ndarray,
+    threads: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solve the frames; return where their pairs begin, the pairs, and how many each has.
+
+    The caller holds the arrays in which the places are.
+    """
+    count = len(places)
+    sides, sizes = places[:, ROWS : COLS + 1], places[:, ROWS] * places[:, COLS]
+    begins, starts = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    sides.min(axis=1).cumsum(out=begins[1:])
+    if gates.size:
+        places[:, ROWS].cumsum(out=starts[1:])
+    pairs, counts = np.empty(2 * begins[-1], np.int64), np.empty(count, np.int64)
+    total, largest, longest = int(sizes.sum()), int(sizes.max(initial=0)), int(sides.max(initial=0))
+    solve = _solver(dtype)
+    share = max(1, min(RANGE, total // (SHARES * threads)))
+    firsts = np.flatnonzero(np.diff(sizes.cumsum() // share, prepend=-1)).tolist()
+    ahead = iter(list(zip(firsts, [*firsts[1:], count])))
+    halted = False
+
+    def serve(_: int) -> bool:
+        nonlocal halted
+        room = np.empty((VECTORS + LINKS) * longest if longest > NEAR else 0)
+        memory = np.empty(largest, dtype)
+        try:
+            for first, last in ahead:
+                if halted:
+                    return False
+                solve(
+                    places, maximize, limits, gates, starts, first, last,  # IN
+                    memory, room, begins,  # IN
+                    pairs, counts,  # OUT
+                )  # fmt: skip
+        except BaseException:
+            halted = True  # a Ctrl-C: the other threads end after the range that they have
+            raise
+        return True
+
+    with Workers(threads, total) as workers:
+        try:
+            workers.run(serve, len(firsts))
+        except BaseException:
+            halted = True  # a Ctrl-C while this thread waits for the others
+            raise
+    return begins, pairs, counts
+
+
+@functools.cache
+def _solver(dtype: np.dtype) -> Any:
+    """The kernel for frames of a dtype."""
+    numbers, integers = Borrowed(types.float64, 1), Borrowed(types.int64, 1)
+    return _solve.compile(
+        types.void(
+            Borrowed(types.int64, 2), types.boolean, numbers, numbers, integers,
+            types.int64, types.int64, Borrowed(entry_of(dtype), 1), numbers, integers, integers,
+            integers,
+        )
+    )  # fmt: skip
+
+
+@functools.cache
+def _locator() -> Any:
+    """``locate(frames, places)``, the number of a frame that is no matrix, or -1."""
+    return _locate.compile(types.int64(Held(), Borrowed(types.int64, 2)))
+
+
+@short_kernel
+def _locate(frames, places):
+    """Write the places of the frames."""
+    for frame in range(places.shape[0]):
+        if not locate(frames, frame, view(places, (frame, 0), PLACE)):
+            return frame
+    return -1
+
+
+@short_kernel
+def _solve(
+    places, maximize, limits, gates, starts, first, last, memory, room, begins, pairs, counts
+):
+    """Name the pairs of the frames from ``first`` to ``last``."""
+    near_vectors, near_links = on_stack(0.0, NEAR_VECTORS), on_stack(_ZERO, NEAR_LINKS)
+    thread = leave_gil(True)
+    for frame in range(first, last):
+        rows, cols = places[frame, ROWS], places[frame, COLS]
+        short, longest = lesser(rows, cols), greater(rows, cols)
+        if longest <= NEAR:
+            vectors = vectors_in(near_vectors, longest)
+            links = view(near_links, 0, (LINKS, longest))
+        else:
+            vectors = view(room, 0, (VECTORS, longest))
+            links = view(as_halves(room), 2 * VECTORS * longest, (LINKS, longest))
+        across, along = places[frame, ACROSS], places[frame, ALONG]
+        values = array_at(memory, places[frame, ADDRESS], rows, cols, across, along)
+        own = view(gates, starts[frame], starts[frame + 1] - starts[frame])
+        found = view(pairs, 2 * begins[frame], (2, short))
+        counts[frame] = match(values, maximize, limits[frame], own, memory, vectors, links, found)
+    take_gil(thread)
