@@ -210,7 +210,7 @@ def test_many_sparse_inputs():
 def test_the_parameters_are_scipys(ours, scipys):
     found = inspect.signature(ours).parameters
     names = ["cost_matrix" if ours is linear_sum_assignment else "biadjacency", "maximize"]
-    assert list(found) == names
+    assert list(found)[:2] == names  # ours may take more after these
     assert found["maximize"].default is False
     assert all(name in scipys.__doc__ for name in names)
 

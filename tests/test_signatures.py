@@ -39,7 +39,10 @@ DEFAULTS = {
     gm.BipartiteGraph.to_csr: {"dtype": np.float64, "copy": False},
     csgraph.maximum_bipartite_matching: {"perm_type": "row"},
     csgraph.min_weight_full_bipartite_matching: {"maximize": False},
-    optimize.linear_sum_assignment: {"maximize": False},
+    optimize.linear_sum_assignment: {"maximize": False, "cost_limit": None},
+    optimize.linear_sum_assignment_batch: {
+        "maximize": False, "cost_limit": None, "sizes": None, "threads": None,
+    },
     distributed.maximum_matching: {**CALL, "comm": None, "backend": "cpu"},
     distributed.assign: {
         **CALL, "comm": None, "maximize": False, "cardinality": "full", "cost_limit": None,

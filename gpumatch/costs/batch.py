@@ -166,7 +166,9 @@ class CostBatch(Sequence[Any]):
         return self._array[k, :nrows, :ncols]
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[k] for k in range(len(self)))
+        if self._array is None:
+            return iter(self._list)
+        return iter(self._array) if self.is_even else (self[k] for k in range(len(self)))
 
     @property
     def _parts(self) -> list[Any]:

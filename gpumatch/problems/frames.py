@@ -1,0 +1,187 @@
+"""Pairs under limits without duals, of one matrix or of many: what trackers ask for.
+
+`pairs_of_one` and `pairs_of_many` give costs to compiled functions as float64 or float32. They name
+no pairs of what those do not take: large matrices, arrays on a device, integers beyond 2**47,
+numbers that are not valid, or a Numba that lacks what short calls are made of. Then
+`gpumatch.assign` must answer, or raise the error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpumatch.numeric.arrays import has_length
+from gpumatch.problems.request import checked_limit
+from gpumatch.running.interrupts import InterruptsHeld
+
+__all__ = ["Pairs", "limits_of", "pairs_of_many", "pairs_of_one", "solver"]
+
+Pairs = tuple[np.ndarray, np.ndarray]
+
+_FLOAT64 = np.dtype(np.float64)
+_NATIVE = frozenset((_FLOAT64, np.dtype(np.float32)))
+"""Dtypes that kernels read where they are. All others become float64."""
+_LARGEST = 2**47
+"""Magnitude of integers and limits up to which sums of a few integers are exact in floats."""
+
+
+@functools.cache
+def _kernels() -> Any:
+    """The modules of kernels for one matrix and for many, imported with the first call.
+
+    None for a Numba that lacks the private parts which they import.
+    """
+    try:
+        with InterruptsHeld():
+            from gpumatch.cpu.assignment.small import frames, gated
+    except (ImportError, AttributeError):
+        return None
+    return gated, frames
+
+
+def solver(dtype: np.dtype) -> Callable[..., Any] | None:
+    """For float64 or float32, ``solve(values, maximize, limit, gates)``; else None.
+
+    `gpumatch.cpu.assignment.small.gated` says what it returns. The limit is to be minimised, and
+    within the LARGEST of that module.
+    """
+    modules = _kernels()
+    return None if modules is None else modules[0].solver(dtype)
+
+
+# -- one matrix ------------------------------------------------------------------------------------
+
+
+def pairs_of_one(values: np.ndarray, maximize: bool, cost_limit: Any) -> Pairs | None:
+    """Return the pairs of a matrix on the host; None if another way must answer.
+
+    `cost_limit` is a number, or an array with one for each row.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the number is no limit.
+    """
+    modules, costs = _kernels(), _as_floats(values)
+    if modules is None or costs is None or values.ndim != 2:
+        return None
+    gated, _ = modules
+    limit, gates = 0.0, gated.NO_GATES
+    if has_length(cost_limit):
+        own = _as_gates(cost_limit, values.shape[0])
+        if own is None or values.size == 0:
+            return None
+        gates, costs = -own if maximize else own, costs.astype(_FLOAT64, copy=False)
+    else:
+        given = checked_limit(cost_limit, values.dtype.kind != "f", maximize)
+        if given is None or abs(given) > _LARGEST:
+            return None
+        limit = float(-given if maximize else given)
+    solve = gated.solver(costs.dtype)
+    found = None if solve is None else solve(costs, maximize, limit, gates)
+    return found if type(found) is tuple else None
+
+
+def _as_floats(values: np.ndarray) -> np.ndarray | None:
+    """Return the values as float64 or float32; None if that would round any, or change its kind."""
+    dtype = values.dtype
+    if dtype in _NATIVE:
+        return values
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        return None
+    may_round = dtype.kind in "iu" and dtype.itemsize == 8 and values.size > 0
+    if may_round and max(int(values.max()), -int(values.min())) > _LARGEST:
+        return None
+    return values.astype(_FLOAT64)
+
+
+def _as_gates(limits: Any, nrows: int) -> np.ndarray | None:
+    """Return finite limits of so many rows as float64; None if they are anything else."""
+    try:
+        gates = np.asarray(limits)
+    except ValueError:  # of different lengths
+        return None
+    own = _as_floats(gates) if gates.shape == (nrows,) else None
+    if own is None or not (abs(own) <= _LARGEST).all():
+        return None
+    return own.astype(_FLOAT64, copy=False)
+
+
+# -- many ------------------------------------------------------------------------------------------
+
+
+def limits_of(cost_limit: Any, count: int) -> Sequence[Any] | None:
+    """Return the limit of each of so many frames; None if one number is the limit of all.
+
+    Each is a number, or has one for each row of its frame.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many.
+    """
+    if not has_length(cost_limit) or isinstance(cost_limit, str):
+        return None
+    if len(cost_limit) != count:
+        raise ValueError(
+            f"cost_limit must be a number, or have {count} limits, one for each frame or for the "
+            f"rows of each; got {len(cost_limit)}"
+        )
+    return cost_limit
+
+
+def pairs_of_many(
+    frames: Iterable[Any], maximize: bool, cost_limit: Any, threads: int
+) -> list[Pairs | None] | None:
+    """Return the pairs of each frame; None for one of which a number is not valid.
+
+    `frames` are arrays of two dimensions on the host. `cost_limit` is a number, or what `limits_of`
+    returns. The result is None if another way must solve the frames, one by one.
+    """
+    modules, matrices = _kernels(), _alike(tuple(frames))
+    if modules is None or not matrices:
+        return None
+    gated, module = modules
+    limits, gates = np.zeros(len(matrices)), gated.NO_GATES
+    try:
+        if has_length(cost_limit) and has_length(cost_limit[0]):
+            matrices = tuple(matrix.astype(_FLOAT64, copy=False) for matrix in matrices)
+            own = [_as_gates(one, len(matrix)) for one, matrix in zip(cost_limit, matrices)]
+            if any(one is None for one in own):
+                return None
+            gates = np.concatenate([one for one in own if one is not None])
+        else:
+            limits[:] = cost_limit
+    except (TypeError, ValueError):  # the call for one frame says what is wrong
+        return None
+    dtype = matrices[0].dtype
+    places = module.places_of(matrices)
+    if not (abs(limits) <= _LARGEST).all() or not module.are_taken(places, dtype):
+        return None
+    sign = -1.0 if maximize else 1.0
+    begins, pairs, counts = module.run(
+        places, dtype, maximize, sign * limits, sign * gates, threads
+    )
+    return [
+        (pairs[2 * begin : 2 * begin + size], pairs[begin + end : begin + end + size])
+        if size >= 0
+        else None
+        for begin, end, size in zip(*map(np.ndarray.tolist, (begins[:-1], begins[1:], counts)))
+    ]
+
+
+def _alike(matrices: tuple[Any, ...]) -> tuple[np.ndarray, ...] | None:
+    """Return matrices of one dtype that kernels read; None if one is anything else."""
+    if {*map(type, matrices)} != {np.ndarray} or {*map(np.ndim, matrices)} != {2}:
+        return None
+    dtypes = {matrix.dtype for matrix in matrices}
+    if len(dtypes) == 1 and dtypes <= _NATIVE:
+        return matrices
+    floats = [_as_floats(matrix) for matrix in matrices]
+    if any(values is None for values in floats):
+        return None
+    return tuple(values.astype(_FLOAT64, copy=False) for values in floats if values is not None)
