@@ -47,6 +47,7 @@ FLOORS = [
         *("csgraph", "distributed", "interop.networkx_backend", "interop.pot", "interop.torch"),
         *("interop.jax", "linalg", "optimize", "plot"),
     },
+    {"interop.lap"},
     {"compiling"},
     {""},  # gpumatch itself: the public names
     {"cli"},

@@ -18,7 +18,15 @@ from gpumatch.numeric.arrays import has_length
 from gpumatch.problems.request import checked_limit
 from gpumatch.running.interrupts import InterruptsHeld
 
-__all__ = ["Pairs", "limits_of", "pairs_of_many", "pairs_of_one", "solver"]
+__all__ = [
+    "Pairs",
+    "limits_of",
+    "mates_of",
+    "pairs_of_many",
+    "pairs_of_one",
+    "solver",
+    "total_of",
+]
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -185,3 +193,52 @@ def _alike(matrices: tuple[Any, ...]) -> tuple[np.ndarray, ...] | None:
     if any(values is None for values in floats):
         return None
     return tuple(values.astype(_FLOAT64, copy=False) for values in floats if values is not None)
+
+
+# -- of pairs --------------------------------------------------------------------------------------
+
+_MATCH: list[Any] = []  # a compiled function, on first use; and for each dtype, in _TOTALS
+_TOTALS: dict[Any, Any] = {}
+
+
+def total_of(values: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> float:
+    """Return what int64 pairs cost."""
+    try:
+        return float(_TOTALS[values.dtype](values, rows, cols))
+    except KeyError:
+        mates = _mates_module() if values.dtype.kind in "biuf" else None
+        total = None if mates is None or values.dtype.itemsize > 8 else mates.summer(values.dtype)
+        _TOTALS[values.dtype] = total or _numpys_total
+        return total_of(values, rows, cols)
+
+
+def mates_of(
+    rows: np.ndarray, cols: np.ndarray, shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mates of all rows and columns of int64 pairs, int32, -1 for none."""
+    row_to_col, col_to_row = np.empty(shape[0], np.intc), np.empty(shape[1], np.intc)
+    if not _MATCH:
+        mates = _mates_module()
+        _MATCH.append((mates and mates.matcher()) or _write_mates)
+    _MATCH[0](rows, cols, row_to_col, col_to_row)
+    return row_to_col, col_to_row
+
+
+@functools.cache
+def _mates_module() -> Any:
+    """The module of kernels for pairs; None for a Numba that lacks private parts."""
+    try:
+        with InterruptsHeld():
+            from gpumatch.cpu.assignment.small import mates
+    except (ImportError, AttributeError):
+        return None
+    return mates
+
+
+def _numpys_total(values: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> float:
+    return float(values[rows, cols].sum(dtype=_FLOAT64))
+
+
+def _write_mates(rows: Any, cols: Any, row_to_col: np.ndarray, col_to_row: np.ndarray) -> None:
+    row_to_col[:] = col_to_row[:] = -1
+    row_to_col[rows], col_to_row[cols] = cols, rows

@@ -177,9 +177,9 @@ def price_columns(table, vectors, links, far):
 
 @vector_kernel
 def _give_columns(vectors, links, found, far):
-    """Give columns to rows that have their least costs; return how many."""
+    """Give columns to rows that have their least costs, the last first; return how many."""
     count = 0
-    for col in range(found.shape[1]):
+    for col in range(found.shape[1] - 1, -1, -1):
         row = links[PRED, col]
         if found[COL, row] < 0 and vectors[PRICE, col] < far:
             found[COL, row] = col
@@ -251,7 +251,10 @@ def augment_rows(table, vectors, links, found, listed, gives_up, limit, takes_eq
 
 @fused
 def _search_one_by_one(table, vectors, links, root, ncols, far):
-    """Search from ``root``; return the nearest unmatched column, or _STUCK."""
+    """Search from ``root``; return the nearest unmatched column, or _STUCK.
+
+    Of ways that are as short, the last one found is kept.
+    """
     left, at, front = ncols, 0, far
     for k in range(ncols):
         col = ncols - 1 - k
@@ -278,7 +281,7 @@ def _search_one_by_one(table, vectors, links, root, ncols, far):
             col = np.uintp(links[TREE, k])
             there = (table[row, col] - vectors[PRICE, col]) + offset
             known = vectors[DIST, col]
-            if there < known:
+            if there <= known:
                 known = there
                 vectors[DIST, col] = there
                 links[PRED, col] = row
