@@ -168,12 +168,12 @@ def assign(
     """
     quick = None
     if (
-        are_plain(objective, algorithm, backend, initial, options)
+        are_plain(objective, algorithm, backend, options)
         and time_limit is None and not progress and callback is None
         and sizes is None and row_nodes is None and weight == "weight"
     ):  # fmt: skip
         _ = seed == 0 or checked_seed(seed), threads is None or checked_threads(threads)
-        quick = _at_once(C, backend, maximize, cardinality, cost_limit, on_error)
+        quick = _at_once(C, backend, maximize, cardinality, cost_limit, on_error, initial)
         if isinstance(quick, Assignment):  # making a request takes a third of this time
             return quick
     refuse_unknown(assign, "assignment", options)
@@ -193,14 +193,22 @@ def assign(
 
 
 def _at_once(
-    C: Any, backend: str, maximize: bool, cardinality: str, cost_limit: Any, on_error: str
+    C: Any,
+    backend: str,
+    maximize: bool,
+    cardinality: str,
+    cost_limit: Any,
+    on_error: str,
+    initial: Any,
 ) -> Assignment | bool | None:
     """The assignment by one compiled call or by one launch; None if another way must answer.
 
     It is False if a team of threads on the device has given the problem up.
     """
     if type(C) is np.ndarray and C.ndim == 2 and C.size <= SMALL and on_error in ON_ERROR:
-        return assign_small(C, maximize, cardinality, cost_limit)
+        return assign_small(C, maximize, cardinality, cost_limit, initial)
+    if initial is not None:
+        return None
     if type(C) is device_array() and C.ndim == 3 and backend == "auto":
         return assign_even(C, maximize, cardinality, cost_limit, on_error)
     if type(C) is device_array() and C.ndim == 2 and backend == "auto" and on_error in ON_ERROR:
@@ -214,7 +222,9 @@ def _solve_in_arrays(request: Request, C: Any, **arrays: Any) -> Assignment | Bo
     """The result for costs and arguments that were tensors before."""
     r = request._replace(**arrays)
     if r.is_plain:
-        quick = _at_once(C, r.backend, r.maximize, r.cardinality, r.cost_limit, r.on_error)
+        quick = _at_once(
+            C, r.backend, r.maximize, r.cardinality, r.cost_limit, r.on_error, r.initial
+        )
         if isinstance(quick, Assignment):
             return quick
         r = r._replace(is_hard=quick is False)

@@ -11,6 +11,8 @@ import numpy as np
 from gpumatch.contracts import Control, Costs
 
 __all__ = [
+    "BAD",
+    "COLD",
     "ENDLESS",
     "INFEASIBLE",
     "LARGEST",
@@ -35,6 +37,12 @@ SOLVED: its assignment is optimal. INFEASIBLE: it has no full assignment. UNFIT:
 solve it, because a cost is not allowed or too large, or because the gap exceeds rounding.
 UNSOLVED: the kernel has stopped early. ORDERED: it has not begun, because the matrix seems to be
 Monge in some order, and the caller wants to know that.
+"""
+COLD, BAD = -1, -2
+"""The states in which a problem may end that was to begin from others' pairs and prices.
+
+COLD: it is as quick to begin from nothing. BAD: the pairs are no matching, or a price is not
+finite.
 """
 REACHED = -2
 """On the CPU, the mate of vertices of an INFEASIBLE problem: a Hall violator and its neighbours."""

@@ -394,6 +394,9 @@ SEEMS_SORTED = _CUDA + "assignment.dense.sorting:seems_sorted"
 ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
 """The function that solves one problem by the CPU's kernel for batches, without a thread pool."""
 
+ONE_WARM = _CPU + "assignment.small.batch:solve_one_warm"
+"""The same from pairs and prices to begin with, which it checks."""
+
 SMALL_SPARSE = _CPU + "assignment.sparse.small:solve"
 """The function that solves a small sparse problem on the host in one compiled call."""
 

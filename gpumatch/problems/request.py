@@ -45,20 +45,12 @@ ON_ERROR = ("raise", "mark")
 BOTTLENECK_METHODS = ("auto", "thresholds", "paths")
 
 
-def are_plain(
-    objective: str, algorithm: str, backend: str, initial: Any, options: Mapping[str, Any]
-) -> bool:
+def are_plain(objective: str, algorithm: str, backend: str, options: Mapping[str, Any]) -> bool:
     """True if these arguments leave it to the library how to find the least sum.
 
     A small problem is then solved in one compiled call, if nothing watches the run either.
     """
-    return (
-        objective == "sum"
-        and algorithm == "auto"
-        and backend in ("auto", "cpu")
-        and initial is None
-        and not options
-    )
+    return objective == "sum" and algorithm == "auto" and backend in ("auto", "cpu") and not options
 
 
 class Request(NamedTuple):
@@ -159,7 +151,7 @@ class Request(NamedTuple):
     def is_plain(self) -> bool:
         """True if the library may solve a small problem in one compiled call."""
         return (
-            are_plain(self.objective, self.algorithm, self.backend, self.initial, self.options)
+            are_plain(self.objective, self.algorithm, self.backend, self.options)
             and not self.control.is_watched
             and self.sizes is None
             and self.row_nodes is None

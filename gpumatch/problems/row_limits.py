@@ -58,7 +58,10 @@ def _solve(problem: Costs, request: Request) -> Assignment:
         and problem.nnz <= SMALL
         and request.is_plain
     ):
-        a = assign_small(problem.values, request.maximize, request.cardinality, request.cost_limit)
+        a = assign_small(
+            problem.values, request.maximize, request.cardinality, request.cost_limit,
+            request.initial,
+        )  # fmt: skip
         if a is not None:
             return a
     return one_problem.solve(problem, request)

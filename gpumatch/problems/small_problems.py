@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.batch_contracts import (
+    BAD,
     INFEASIBLE,
     LARGEST,
     LARGEST_INTEGER,
@@ -17,7 +18,7 @@ from gpumatch.batch_contracts import (
     SOLVED,
 )
 from gpumatch.costs import DenseCosts, native
-from gpumatch.dispatch.registry import ONE_OF_A_BATCH, SMALL_SPARSE, load
+from gpumatch.dispatch.registry import ONE_OF_A_BATCH, ONE_WARM, SMALL_SPARSE, load
 from gpumatch.interop.sparse import labels_of
 from gpumatch.numeric.arrays import for_kernels, has_length
 from gpumatch.problems.cardinality import InfeasibleError
@@ -35,15 +36,17 @@ ROUNDED = 2.0**53
 """A magnitude beyond which floats do not hold all integers."""
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
+_NO_DUALS = np.empty(0)
 
 
 def assign_small(
-    values: np.ndarray, maximize: bool, cardinality: str, cost_limit: Any
+    values: np.ndarray, maximize: bool, cardinality: str, cost_limit: Any, initial: Any = None
 ) -> Assignment | None:
     """Return the assignment of a matrix by one compiled call; None if another way must answer.
 
     That is so if the matrix is empty, if an argument is not valid, or if numbers are so large that
-    floats do not hold their sums.
+    floats do not hold their sums. From an `initial` assignment there may be two calls: if it does
+    not help, the second begins from nothing.
 
     Raises
     ------
@@ -72,11 +75,20 @@ def assign_small(
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else None
-    load(ONE_OF_A_BATCH)(
+    problem = (
         costs.reshape(-1), _place(nrows, ncols),  # IN
         *wish[:-1], largest,  # IN
         mates, numbers, totals, marks, ends,  # OUT
     )  # fmt: skip
+    if initial is None:
+        load(ONE_OF_A_BATCH)(*problem)
+    else:
+        start = _start(initial, costs.shape, cardinality == "full" and limit is None)
+        if start is None:
+            return None
+        load(ONE_WARM)(*problem[:2], start, *problem[2:])
+        if ends.item(0) == BAD:  # the general way says how
+            return None
     compiled = compile_time.spent() - compiled
     end, size = ends[:, 0].tolist()
     if end == INFEASIBLE:
@@ -94,6 +106,27 @@ def assign_small(
         mates[0], numbers[0], nrows, size, (totals.item(0), int(gap) if is_integer else gap),
         (maximize, cardinality, limit), cover, (began, compiled),
     )  # fmt: skip
+
+
+def _start(
+    initial: Any, shape: tuple[int, int], is_full: bool
+) -> tuple[np.ndarray, np.ndarray, bool] | None:
+    """Return the columns of the rows to begin with, the duals, and whether they may help.
+
+    The duals are those of the columns, or of the rows if these are more, as the problem is then
+    transposed. None if the general way must look at them.
+    """
+    nrows, ncols = shape
+    mates = getattr(initial, "row_to_col", initial)
+    if type(mates) is not np.ndarray or mates.dtype.kind != "i" or mates.shape != (nrows,):
+        return None
+    if not isinstance(initial, Assignment):
+        return mates.astype(_INT64), _NO_DUALS, False
+    duals = initial.row_dual if nrows > ncols else initial.col_dual
+    side = max(shape)
+    if type(duals) is not np.ndarray or duals.dtype.char not in "dqlif" or duals.shape != (side,):
+        return None
+    return mates.astype(_INT64), duals.astype(_FLOAT64), is_full
 
 
 def assign_small_sparse(

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import BatchTask
+from gpumatch.batch_contracts import BAD, SOLVED, BatchTask
+from gpumatch.cpu.assignment.small.warm import solve_warm
 from gpumatch.cpu.assignment.small.with_duals import ROWS, START, scratch_size, solve_range
 from gpumatch.cpu.numba_tools.prefetch import LINE
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["run", "solve_one"]
+__all__ = ["run", "solve_one", "solve_one_warm"]
 
 RANGE = 2**20
 """Costs of a range, at most, or one problem's: it ends soon enough for Ctrl-C."""
@@ -78,14 +79,39 @@ def run(task: BatchTask) -> bool:
 
 def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
     """The kernel for one problem: with its place, all from ``sign`` to ``largest``, and results."""
-    _, _, rows, cols = place[0].tolist()
     kept = _taken()
-    if rows <= AT_ONCE >= cols:
-        scratch = kept.scratch
-    else:
-        scratch = kept.scratch_of(scratch_size(min(rows, cols), max(rows, cols)))
+    scratch = _scratch_for(place, kept)
     solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
     _idle.append(kept)
+
+
+def solve_one_warm(
+    values: np.ndarray, place: np.ndarray, start: tuple[np.ndarray, np.ndarray, bool], *more: Any
+) -> None:
+    """The same from pairs and prices, if these help.
+
+    ``start`` has the mates of the rows, the prices, and whether they may help. BAD is in ends[END]
+    if they are not valid.
+    """
+    sign, largest, mates, numbers, totals, ends = (more[k] for k in (0, 4, 5, 6, 7, 9))
+    row_to_col, price, helps = start
+    kept = _taken()
+    scratch = _scratch_for(place, kept)
+    solve_warm(
+        values, place, sign, helps, largest, row_to_col, price, scratch,  # IN
+        mates, numbers, totals, ends,  # OUT
+    )  # fmt: skip
+    if ends.item(0) not in (SOLVED, BAD):
+        solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
+    _idle.append(kept)
+
+
+def _scratch_for(place: np.ndarray, kept: _Kept) -> np.ndarray:
+    """Scratch for one problem."""
+    _, _, rows, cols = place[0].tolist()
+    if rows <= AT_ONCE >= cols:
+        return kept.scratch
+    return kept.scratch_of(scratch_size(min(rows, cols), max(rows, cols)))
 
 
 class _Kept:

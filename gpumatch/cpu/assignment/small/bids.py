@@ -36,7 +36,7 @@ from gpumatch.cpu.numba_tools.two_least import two_least
 from gpumatch.cpu.numba_tools.vector_min import lesser
 from gpumatch.cpu.numba_tools.views import view
 
-__all__ = ["match_under_limit"]
+__all__ = ["bid_from", "look", "match_under_limit"]
 
 STEPS = 1
 """Times that rows may lose their columns, for each row: then paths take over.
@@ -66,37 +66,52 @@ def _bid(table, vectors, links, found, limit, floor):
         links[MATE, col] = col - width
         vectors[PRICE, col] = 0
     prices = view(vectors, (PRICE, 0), width)
-    waiting, left = 0, STEPS * nrows
-    for first in range(nrows):
-        row = first
-        least, second, col, fit = _look(table, row, prices, floor)
+    left = STEPS * nrows
+    for row in range(nrows):
+        least, second, col, fit = look(table, row, prices, floor)
         if not fit:
             return -1
-        while least <= limit:
-            second = lesser(second, limit)
-            mate = links[MATE, col]
-            if mate >= 0 and (least == second or left == 0):
-                mate = _least_mate(table, links, prices, row, least)
-                if mate >= 0:
-                    if least < limit:
-                        found[COL, row] = WAITS
-                        waiting += 1
-                    break
-                col = mate + width
-            prices[col] -= second - least
-            found[COL, row] = col
-            links[MATE, col] = row
-            if mate < 0:
-                break
-            left -= 1
-            found[COL, mate] = UNMATCHED
-            row = mate
-            least, second, col, fit = _look(table, row, prices, floor)
+        left = bid_from(
+            table, links, prices, found, row, least, second, col, limit, floor, np.inf, left
+        )
+    waiting = 0
+    for row in range(nrows):
+        waiting += found[COL, row] == WAITS
     return waiting
 
 
+@vector_kernel
+def bid_from(table, links, prices, found, row, least, second, col, limit, floor, far, left):
+    """Let a row bid, and those that lose their columns; return how many more may lose theirs.
+
+    ``least``, ``second`` and ``col`` are what a look at the row has found. The limit may be
+    ``far`` if the row has an allowed column.
+    """
+    width = prices.size
+    while least <= limit:
+        second = lesser(second, limit)
+        mate = links[MATE, col]
+        if mate >= 0 and (least == second or second == far or left == 0):
+            mate = _least_mate(table, links, prices, row, least)
+            if mate >= 0:
+                found[COL, row] = WAITS if least < limit else UNMATCHED
+                break
+            col = mate + width
+        if second < far:
+            prices[col] -= second - least
+        found[COL, row] = col
+        links[MATE, col] = row
+        if mate < 0:
+            break
+        left -= 1
+        found[COL, mate] = UNMATCHED
+        row = mate
+        least, second, col, _ = look(table, row, prices, floor)
+    return left
+
+
 @strict_kernel  # else NaN passes
-def _look(table, row, prices, floor):
+def look(table, row, prices, floor):
     """Return the distances of a row's nearest columns, the first, and if its costs are valid."""
     return two_least(view(table, (row, 0), prices.size), prices, floor)
 

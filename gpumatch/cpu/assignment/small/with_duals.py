@@ -78,7 +78,19 @@ from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.vector_min import lesser
 from gpumatch.cpu.numba_tools.views import as_bytes, as_halves, as_integers, on_stack, view
 
-__all__ = ["ROWS", "START", "scratch_size", "solve_range"]
+__all__ = [
+    "END",
+    "ROWS",
+    "SIZE",
+    "START",
+    "add_up_problem",
+    "clear",
+    "lower_to_zero",
+    "scratch_size",
+    "solve_range",
+    "take_costs",
+    "write",
+]
 
 AHEAD = 2**12
 """Costs of a problem that is brought into the caches while the one before it is solved, at least.
@@ -107,8 +119,7 @@ def solve_range(
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``; return how many pairs there are."""
     most_rows = numbers.shape[1] - mates.shape[1]
-    most_cols = mates.shape[1] - most_rows
-    is_exact, integers, sums = largest <= LARGEST_INTEGER, as_integers(numbers), as_integers(totals)
+    is_exact = largest <= LARGEST_INTEGER
     near_vectors, near_links = on_stack(0.0, NEAR_VECTORS), on_stack(_ZERO, NEAR_LINKS)
     near_found, come_to = on_stack(0, NEAR_FOUND), on_stack(0, 1)
     pairs = 0
@@ -134,9 +145,9 @@ def solve_range(
         rest = view(room, begin, room.size - begin)
         mate = view(mates, (k, 0), mates.shape[1])
         number = view(numbers, (k, 0), numbers.shape[1])
-        _clear(mate, number)
+        clear(mate, number)
         ends[END, k] = UNFIT
-        fit, complete = _take(
+        fit, complete = take_costs(
             values, start, across, turned, sign, largest, most, marks, table, vectors,
             links, ncols,
         )  # fmt: skip
@@ -156,8 +167,8 @@ def solve_range(
             ends[END, k] = INFEASIBLE
             continue
         if reduces:
-            _lower_to_zero(vectors, ncols)
-        _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
+            lower_to_zero(vectors, ncols)
+        write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
         if marks is not None:
             mark = view(marks, (k, 0), marks.shape[1])
             for row in range(nrows):
@@ -167,31 +178,44 @@ def solve_range(
                     table, vectors, links, found, ncols, rest, mate, number, mark, own, other,
                     ahead,
                 )  # fmt: skip
-        ends[END, k] = SOLVED
-        paid = view(number, most_rows + most_cols, most_rows)
-        _see_paid(table, turned, sign, mate, paid, rows)
-        size, total, rest, gap, is_proven = add_up(
-            sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
+        pairs += add_up_problem(
+            table, turned, sign, limit, is_exact, rows, cols, k, mates, numbers, totals, ends
         )
-        if not is_proven:
-            _clear(mate, number)
-            ends[END, k] = UNFIT
-            continue
-        ends[SIZE, k] = size
-        totals[OBJECTIVE, k], totals[GAP, k] = total + rest, gap
-        pairs += size
-        if sign < 0:
-            for vertex in range(most_rows + most_cols):
-                number[vertex] = -number[vertex]
-        if is_exact:
-            for place in range(number.size):
-                integers[k, place] = np.int64(number[place])
-            sums[OBJECTIVE, k] = np.int64(total) + np.int64(rest)
     return pairs
 
 
 @vector_kernel
-def _clear(mate, number):
+def add_up_problem(
+    table, turned, sign, limit, is_exact, rows, cols, k, mates, numbers, totals, ends
+):  # fmt: skip
+    """Write what problem ``k`` costs and if its duals prove it; return how many pairs it has."""
+    most_rows = numbers.shape[1] - mates.shape[1]
+    most_cols = mates.shape[1] - most_rows
+    mate, number = view(mates, (k, 0), mates.shape[1]), view(numbers, (k, 0), numbers.shape[1])
+    paid = view(number, most_rows + most_cols, most_rows)
+    _see_paid(table, turned, sign, mate, paid, rows)
+    size, total, rest, gap, is_proven = add_up(
+        sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
+    )
+    if not is_proven:
+        clear(mate, number)
+        ends[END, k] = UNFIT
+        return 0
+    ends[END, k], ends[SIZE, k] = SOLVED, size
+    totals[OBJECTIVE, k], totals[GAP, k] = total + rest, gap
+    if sign < 0:
+        for vertex in range(most_rows + most_cols):
+            number[vertex] = -number[vertex]
+    if is_exact:
+        integers, sums = as_integers(numbers), as_integers(totals)
+        for place in range(number.size):
+            integers[k, place] = np.int64(number[place])
+        sums[OBJECTIVE, k] = np.int64(total) + np.int64(rest)
+    return size
+
+
+@vector_kernel
+def clear(mate, number):
     """Remove all pairs, and set all duals to 0."""
     for vertex in range(mate.size):
         mate[vertex] = -1
@@ -209,7 +233,7 @@ def _costs_of(places, first, k, last):
 
 
 @strict_kernel  # else the caller's is inherited, and NaN passes
-def _take(
+def take_costs(
     values, start, across, turned, sign, largest, most, marks, table, vectors, links, ncols
 ):  # fmt: skip
     """Copy the costs to be minimised, and pad them; return if all are valid, and all allowed.
@@ -255,7 +279,7 @@ def _take(
 
 
 @vector_kernel
-def _lower_to_zero(vectors, ncols):
+def lower_to_zero(vectors, ncols):
     """If all columns are matched, lower their prices so that none is above 0."""
     greatest = -np.inf
     for col in range(ncols):
@@ -266,7 +290,7 @@ def _lower_to_zero(vectors, ncols):
 
 
 @vector_kernel
-def _write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
+def write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
     """Write pairs and duals: of the table's rows from ``own`` on, of its columns from ``other``."""
     base = limit if limit < np.inf else 0.0
     for row in range(found.shape[1]):
