@@ -17,6 +17,7 @@ python -m bench batches --out batches.json        many dense problems at once
 python -m bench points --out points.json          clouds of points against matrices and Sinkhorn
 python -m bench transport --out transport.json    supplies and demands against POT and OR-tools
 python -m bench host-batches --out host.json      batches and single frames on the CPU
+python -m bench frames --out frames.json          frames of a tracker behind a gate
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
 python -m bench roverso2010 --out roverso.json    the forms of Deep Greedy Switching
 python -m bench vasconcelos2009 --out auction.json  auctions between frames of moving points
@@ -54,6 +55,7 @@ from bench.suites import (
     dense,
     deveci2013,
     first_calls,
+    frames,
     frontier,
     general,
     host_batches,
@@ -78,6 +80,7 @@ SUITES = {
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
         *(adversarial, points, transport, general),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
+        frames,
         *(date2016, roverso2010, vasconcelos2009),
     )
 }
