@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.optimize
 
+from docs.examples import box_tracking, two_clouds
 from docs.examples import point_correspondence as example
-from docs.examples import two_clouds
 from graphs.moving_points import moving_points
 
 
@@ -78,3 +79,41 @@ def test_two_clouds_are_drawn(capsys, tmp_path, monkeypatch):
     two_clouds.main(["--points", "60", "--picture", str(path)])
     assert capsys.readouterr().out.splitlines()[1].startswith("batches of 20 ")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+# -- boxes -----------------------------------------------------------------------------------------
+
+
+def lapxs_way(cost, extend_cost, cost_limit):
+    """What lapx solves: half of the limit for each row and column that is left out."""
+    rows, cols = cost.shape
+    square = np.full((rows + cols, rows + cols), cost_limit / 2)
+    square[rows:, cols:] = 0
+    square[:rows, :cols] = cost
+    found = scipy.optimize.linear_sum_assignment(square)[1][:rows]
+    x, y = np.where(found < cols, found, -1), np.full(cols, -1)
+    y[x[x >= 0]] = (x >= 0).nonzero()[0]
+    return cost[x >= 0, x[x >= 0]].sum(), x, y
+
+
+def test_tracks_are_the_same_as_with_lapx():
+    """On 2,000 frames, of which each depends on the pairs of all before."""
+    frames = list(box_tracking.scene(2000, 12, seed=4))
+    found = box_tracking.follow(iter(frames))
+    others = box_tracking.follow(iter(frames), lapxs_way)
+    assert len(found) == len(others) > 12
+    for one, other in zip(found, others):
+        assert one.frames == other.frames
+        assert one.objects == other.objects
+        assert np.array_equal(one.box, other.box)
+    assert box_tracking.purity(found) > 0.99
+    assert max(len(track.frames) for track in found) > 300
+
+
+def test_a_track_ends_after_some_frames_without_a_detection():
+    box = np.array([[0.0, 0.0, 10.0, 10.0]])
+    seen = box_tracking.Frame(box, np.array([0]))
+    missed = box_tracking.Frame(np.empty((0, 4)), np.empty(0, int))
+    for gap, count in ((box_tracking.PATIENCE, 1), (box_tracking.PATIENCE + 1, 2)):
+        tracks = box_tracking.follow(iter([seen, *[missed] * gap, seen]))
+        assert len(tracks) == count

@@ -6,7 +6,8 @@ The other rooms serve them. `auto` picks as follows:
 | call | costs | file |
 | --- | --- | --- |
 | `linear_sum_assignment` | dense, up to 2**18 integers or 2**20 floats | `small.pairs_only` |
-| `assign` | dense, up to 2**16, no algorithm, start or callback given | `small.batch` |
+| `linear_sum_assignment` with a limit | dense floats, up to 2**20; many at once | `small.gated` |
+| `assign` | dense, up to 2**16, no algorithm or callback given | `small.batch` |
 | `assign` | dense, up to 2**17, or integers beyond float64 | `shortest_augmenting_path` |
 | `assign` | dense, more | `dense.engine` |
 | `assign` | computed, up to 2**20, or with forbidden pairs | as dense, in a matrix |
@@ -18,7 +19,7 @@ The other rooms serve them. `auto` picks as follows:
 | `maximum_product_matching` | small and square | `sparse.small_product` |
 | `maximum_product_matching` | any other | `sparse.product` |
 
-`engine` chooses among the third to the fifth line.
+`engine` chooses among the fourth to the sixth line.
 What the duals of a result do not prove, `search.finish` ends exactly. `search.at_limit` then joins
 unmatched rows and columns whose pair costs exactly the limit.
 """

@@ -2,5 +2,7 @@
 
 `batch` divides problems among threads, and `with_duals` solves a range of them by the paths of
 `search`. `proof` tells what their duals prove; `sparse.small` uses it, too. `pairs_only` and
-`scipy_order` find pairs without duals.
+`scipy_order` find pairs without duals. `gated` finds those under a limit, for which rows bid
+(`bids`), and `frames` those of many matrices; `mates` says what pairs cost. `warm` begins from
+other pairs and prices.
 """
