@@ -22,6 +22,7 @@ from gpumatch.dispatch.registry import (
     BackendName,
     algorithms,
 )
+from gpumatch.interop import lap
 from gpumatch.matching import maximum_matching
 from gpumatch.transportation import transport
 
@@ -213,7 +214,8 @@ def _small() -> None:
     for dtype in ("bool", "uint8", "int16", *DTYPES):
         costs = _dense(dtype)[:30, :40]
         for wish in wishes:
-            assign(costs, **wish)
+            a = assign(costs, **wish)
+            assign(costs, initial=a, **wish)
             assign(np.stack([costs, costs]), **wish)
 
 
@@ -232,6 +234,9 @@ def _named_as_scipys() -> None:
         for given in (costs, costs[:20, :30], np.asfortranarray(costs), costs[:200, :300]):
             optimize.linear_sum_assignment(given)
             optimize.linear_sum_assignment(given, maximize=True)
+            optimize.linear_sum_assignment(given, cost_limit=5)
+        lap.lapjv(costs, cost_limit=5)
+        optimize.linear_sum_assignment_batch([costs, costs], cost_limit=5)
     graph = _sparse("float64")
     csgraph.maximum_bipartite_matching(graph)
     csgraph.structural_rank(graph)

@@ -50,6 +50,7 @@ DOORS = {
     "assign large integers": Door(assign.large_integers, 3),
     "metamorphic": Door(metamorphic.metamorphic, 14),
     "linear_sum_assignment": Door(scipy_names.linear_sum_assignment, 8),
+    "linear_sum_assignment with a limit": Door(scipy_names.limited, 6),
     "csgraph": Door(scipy_names.csgraph, 5),
     "batch": Door(batches.batch, 9),
     "points": Door(points.points, 8),

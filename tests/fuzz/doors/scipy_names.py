@@ -1,7 +1,8 @@
-"""SciPy's names: `linear_sum_assignment`, and those of `csgraph`."""
+"""SciPy's names: `linear_sum_assignment`, also with a limit, and those of `csgraph`."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,22 @@ def linear_sum_assignment(trial: Trial) -> None:
     _compare(problem, lambda: gm.optimize.linear_sum_assignment(C, problem.maximize))
 
 
+def limited(trial: Trial) -> None:
+    """`linear_sum_assignment` with a limit, alone or in a batch with itself transposed."""
+    drawn = problems.dense_problem(trial, 2**16 if trial.chance(0.8) else 2**20 + 2**10)
+    problem = dataclasses.replace(drawn, cardinality="full")
+    is_finite = np.isfinite(problem.given_limits.astype(float)).all()
+    if problem.values.dtype == np.longdouble or not problem.has_limit or not is_finite:
+        return
+    C, limit = containers.dense(trial, problem.matrix()), problem.limit
+    trial.note(C=C, maximize=problem.maximize, cost_limit=limit)
+    _compare(problem, lambda: gm.optimize.linear_sum_assignment(C, problem.maximize, limit))
+    if isinstance(C, np.ndarray):
+        many, limits = [C, C[:0], C], [limit, limit if np.ndim(limit) == 0 else limit[:0], limit]
+        run = gm.optimize.linear_sum_assignment_batch
+        _compare(problem, lambda: run(many, problem.maximize, limits)[2])
+
+
 def _compare(problem: Problem, run: Any) -> None:
     best, is_infeasible = oracles.best(problem), oracles.is_infeasible(problem)
     try:
@@ -31,7 +48,8 @@ def _compare(problem: Problem, run: Any) -> None:
         require(is_infeasible, f"a feasible problem is refused: {exc}")
         return
     require(not is_infeasible, "an infeasible problem has an assignment")
-    require(rows.size == min(problem.shape), f"{rows.size} pairs of {problem.shape}")
+    is_size = problem.is_free or rows.size == min(problem.shape)
+    require(is_size, f"{rows.size} pairs of {problem.shape}")
     require((np.diff(rows) > 0).all(), "the rows do not ascend")
     require(np.unique(cols).size == cols.size, "a column is there twice")
     check_allowed(problem, rows, cols)
