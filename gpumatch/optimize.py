@@ -20,7 +20,7 @@ from gpumatch.dispatch.arguments import checked_threads
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import as_array, refuse_masks
 from gpumatch.problems.cardinality import InfeasibleError
-from gpumatch.problems.frames import limits_of, pairs_of_many, pairs_of_one, solver
+from gpumatch.problems.frames import are_plain, limits_of, pairs_of_many, pairs_of_one, solver
 from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["linear_sum_assignment", "linear_sum_assignment_batch"]
@@ -88,7 +88,14 @@ def linear_sum_assignment(
         is_plain = kind is list and cost_matrix and type(cost_matrix[0]) is list
         values = asarray(cost_matrix) if is_plain else _array(cost_matrix)
     if cost_limit is not None:
-        return _under_limit(values, maximize, cost_limit)
+        if type(cost_limit) is not float or not -_MOST_LIMIT <= cost_limit <= _MOST_LIMIT:
+            return _under_limit(values, maximize, cost_limit)
+        try:
+            limit = -cost_limit if maximize else cost_limit
+            pairs = _LIMITED[values.dtype](values, maximize, limit, _NO_GATES)
+        except (KeyError, TypeError):
+            pairs = None
+        return pairs if type(pairs) is tuple else _under_limit(values, maximize, cost_limit)
     try:
         pairs = _SOLVERS[values.dtype](values, maximize)
     except (KeyError, TypeError):
@@ -148,33 +155,30 @@ def linear_sum_assignment_batch(
     [] []
     [0] [1]
     """
-    problems, threads = CostBatch(cost_matrices, sizes), checked_threads(threads)
+    threads = checked_threads(threads)
+    problems: Any = cost_matrices
+    if sizes is not None or not are_plain(problems):
+        problems = CostBatch(cost_matrices, sizes)
     limits = limits_of(cost_limit, len(problems))
     found: Any = None
-    if cost_limit is not None and not problems.on_device:
+    if cost_limit is not None and not getattr(problems, "on_device", False):
         found = pairs_of_many(problems, maximize, cost_limit, threads)
     if found is None:
         found = [None] * len(problems)
-    for k, pairs in enumerate(found):
-        if pairs is None:
+    if None not in found:
+        return cast(list[tuple[Any, Any]], found)
+    for k, problem in enumerate(problems):
+        if found[k] is None:
             try:
                 limit = cost_limit if limits is None else limits[k]
-                found[k] = linear_sum_assignment(problems[k], maximize, limit)
+                found[k] = linear_sum_assignment(problem, maximize, limit)
             except (TypeError, ValueError) as exc:
                 raise type(exc)(f"problem {k}: {exc}") from None
     return cast(list[tuple[Any, Any]], found)
 
 
 def _under_limit(values: Any, maximize: bool, cost_limit: Any) -> tuple[Any, Any]:
-    """The pairs for costs with a limit."""
-    if type(cost_limit) is float and -_MOST_LIMIT <= cost_limit <= _MOST_LIMIT:
-        try:
-            limit = -cost_limit if maximize else cost_limit
-            pairs = _LIMITED[values.dtype](values, maximize, limit, _NO_GATES)
-        except (KeyError, TypeError):
-            pairs = None  # the first of its dtype, not of two dimensions, or not on the host
-        if type(pairs) is tuple:
-            return pairs
+    """The pairs for costs with a limit that the compiled function does not take at once."""
     is_on_host = isinstance(values, ndarray)
     if is_on_host and values.dtype not in _LIMITED:
         solve = solver(values.dtype)

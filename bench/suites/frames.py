@@ -158,11 +158,11 @@ class Drawn:
         }
 
     def saved(self, found: Any) -> tuple[float, int]:
-        """What the pairs cost below the limit, and how many there are."""
+        """What the pairs cost below the limit, and how many do: nothing says which cost it."""
         total, size = 0.0, 0
         for frame, (rows, cols) in zip(self.frames, found):
             total += float((self.limit - frame[rows, cols].astype(float)).sum())
-            size += len(rows)
+            size += int((frame[rows, cols] < self.limit).sum())
         return total, size
 
 

@@ -20,6 +20,7 @@ from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = [
     "Pairs",
+    "are_plain",
     "limits_of",
     "mates_of",
     "pairs_of_many",
@@ -142,6 +143,15 @@ def limits_of(cost_limit: Any, count: int) -> Sequence[Any] | None:
     return cost_limit
 
 
+def are_plain(frames: Any) -> bool:
+    """True for a list of matrices that are NumPy's arrays, which need no other look."""
+    return (
+        type(frames) is list
+        and {type(frame) for frame in frames} == {np.ndarray}
+        and {frame.ndim for frame in frames} == {2}
+    )
+
+
 def pairs_of_many(
     frames: Iterable[Any], maximize: bool, cost_limit: Any, threads: int
 ) -> list[Pairs | None] | None:
@@ -171,25 +181,20 @@ def pairs_of_many(
     if not (abs(limits) <= _LARGEST).all() or not module.are_taken(places, dtype):
         return None
     sign = -1.0 if maximize else 1.0
-    begins, pairs, counts = module.run(
+    found: list[Pairs | None] = module.run(
         places, dtype, maximize, sign * limits, sign * gates, threads
     )
-    return [
-        (pairs[2 * begin : 2 * begin + size], pairs[begin + end : begin + end + size])
-        if size >= 0
-        else None
-        for begin, end, size in zip(*map(np.ndarray.tolist, (begins[:-1], begins[1:], counts)))
-    ]
+    return found
 
 
 def _alike(matrices: tuple[Any, ...]) -> tuple[np.ndarray, ...] | None:
     """Return matrices of one dtype that kernels read; None if one is anything else."""
-    if {*map(type, matrices)} != {np.ndarray} or {*map(np.ndim, matrices)} != {2}:
+    if {type(matrix) for matrix in matrices} != {np.ndarray}:
         return None
     dtypes = {matrix.dtype for matrix in matrices}
     if len(dtypes) == 1 and dtypes <= _NATIVE:
         return matrices
-    floats = [_as_floats(matrix) for matrix in matrices]
+    floats = [_as_floats(matrix) for matrix in matrices if matrix.ndim == 2]
     if any(values is None for values in floats):
         return None
     return tuple(values.astype(_FLOAT64, copy=False) for values in floats if values is not None)

@@ -11,6 +11,8 @@
     locate(arrays, k, place) -> in compiled code, write where array k of a held tuple is
     array_at(like, address, rows, cols, across, along)
                              -> in compiled code, the array of such a place, as if borrowed
+    listed(pairs, begins, counts)
+                             -> in compiled code, a list of pairs of new arrays, to return as Held
 
 Numba counts each array argument as one more owner of its memory. That takes as long as the rest of
 a short call, and it is not needed, because the caller holds its arguments until the call returns. A
@@ -62,6 +64,7 @@ __all__ = [
     "by_strides",
     "entry_of",
     "leave_gil",
+    "listed",
     "locate",
     "number",
     "take_gil",
@@ -166,6 +169,11 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
 @unbox(Held)
 def _unbox_held(typ: Any, obj: Any, c: Any) -> Any:
     return NativeValue(obj)
+
+
+@box(Held)
+def _box_held(typ: Any, obj: Any, c: Any) -> Any:
+    return obj
 
 
 @box(Rows)
@@ -318,6 +326,51 @@ def locate(typingctx: Any, arrays: Any, k: Any, place: Any) -> Any:
         return builder.not_(failed)
 
     return types.boolean(arrays, types.intp, place), generate
+
+
+@intrinsic
+def listed(typingctx: Any, pairs: Any, begins: Any, counts: Any) -> Any:
+    """A list with a tuple of two new arrays for each count, or None for one below 0.
+
+    Those of k are copies of what begins at pairs[2 * begins[k]] and pairs[begins[k] + begins[k +
+    1]].
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        api = context.get_python_api(builder)
+        c = SimpleNamespace(context=context, builder=builder, pyapi=api)
+        data, starts, sizes = (
+            context.make_array(kind)(context, builder, array)
+            for kind, array in zip(signature.args, args)
+        )
+        (length,) = cgutils.unpack_tuple(builder, sizes.shape)
+        found = api.list_new(length)
+        result = cgutils.alloca_once_value(builder, found)
+        with cgutils.for_range(builder, length) as loop:
+            begin, end, size = (
+                builder.load(builder.gep(array.data, [at]))
+                for array, at in (
+                    (starts, loop.index),
+                    (starts, builder.add(loop.index, _INTP(1))),
+                    (sizes, loop.index),
+                )
+            )
+            with builder.if_else(builder.icmp_signed("<", size, _INTP(0))) as (none, some):
+                with none:
+                    api.list_setitem(found, loop.index, api.make_none())
+                with some:
+                    both = api.tuple_new(2)
+                    api.list_setitem(found, loop.index, both)
+                    for k, at in enumerate((builder.add(begin, begin), builder.add(begin, end))):
+                        own = _new(pairs.dtype, builder.gep(data.data, [at]), size, c)
+                        api.tuple_setitem(both, k, own)
+                        with builder.if_then(cgutils.is_null(builder, own), likely=False):
+                            builder.store(api.get_null_object(), result)
+        with builder.if_then(cgutils.is_null(builder, builder.load(result)), likely=False):
+            api.decref(found)
+        return builder.load(result)
+
+    return Held()(pairs, begins, counts), generate
 
 
 @intrinsic

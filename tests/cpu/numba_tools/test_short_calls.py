@@ -17,6 +17,7 @@ from gpumatch.cpu.numba_tools.short_calls import (
     by_strides,
     entry_of,
     leave_gil,
+    listed,
     locate,
     number,
     take_gil,
@@ -183,3 +184,40 @@ def test_what_is_no_matrix_is_named(other):
     wrong, _, sums = sums_of(np.ones((2, 2)), other, np.ones((2, 2)))
     assert wrong == 1
     assert sums[0] == 4
+
+
+@njit
+def list_pairs(pairs, begins, counts):
+    return listed(pairs, begins, counts)
+
+
+LIST_PAIRS = list_pairs.compile(Held()(*3 * (types.int64[::1],)))
+
+
+def test_pairs_are_listed_as_new_arrays():
+    pairs, begins = np.arange(14), np.array([0, 3, 3, 7])
+    found = LIST_PAIRS(pairs, begins, np.array([2, 0, -1]))
+    assert type(found) is list
+    assert [one if one is None else [part.tolist() for part in one] for one in found] == [
+        [[0, 1], [3, 4]],
+        [[], []],
+        None,
+    ]
+    rows, cols = found[0]
+    assert rows.flags.owndata
+    assert cols.dtype == np.int64
+    pairs[:] = 0
+    assert cols.tolist() == [3, 4]
+    assert LIST_PAIRS(pairs, begins[:1], np.empty(0, int)) == []
+
+
+def test_lists_of_pairs_own_their_arrays():
+    found = LIST_PAIRS(np.arange(4), np.array([0, 2]), np.array([2]))
+    owners = sys.getrefcount(found)
+    (both,) = found
+    rows, _ = both
+    fresh, other = [np.arange(2)], (np.arange(2), np.arange(2))
+    assert owners == sys.getrefcount(fresh)
+    assert sys.getrefcount(both) - 1 == sys.getrefcount(other)  # the list has it, too
+    of_rows, one = sys.getrefcount(rows), other[0]
+    assert of_rows == sys.getrefcount(one)

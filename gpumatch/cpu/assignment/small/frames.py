@@ -40,6 +40,7 @@ from gpumatch.cpu.numba_tools.short_calls import (
     array_at,
     entry_of,
     leave_gil,
+    listed,
     locate,
     take_gil,
 )
@@ -91,8 +92,8 @@ def run(
     limits: np.ndarray,
     gates: np.ndarray,
     threads: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Solve the frames; return where their pairs begin, the pairs, and how many each has.
+) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """Solve the frames; return rows and columns of the pairs of each, or None if a cost is wrong.
 
     The caller holds the arrays in which the places are.
     """
@@ -134,7 +135,8 @@ def run(
         except BaseException:
             halted = True  # a Ctrl-C while this thread waits for the others
             raise
-    return begins, pairs, counts
+    found: list[tuple[np.ndarray, np.ndarray] | None] = _lister()(pairs, begins, counts)
+    return found
 
 
 @functools.cache
@@ -154,6 +156,18 @@ def _solver(dtype: np.dtype) -> Any:
 def _locator() -> Any:
     """``locate(frames, places)``, the number of a frame that is no matrix, or -1."""
     return _locate.compile(types.int64(Held(), Borrowed(types.int64, 2)))
+
+
+@functools.cache
+def _lister() -> Any:
+    """``list_pairs(pairs, begins, counts)``, the pairs of each frame."""
+    return _list_pairs.compile(Held()(*3 * (Borrowed(types.int64, 1),)))
+
+
+@short_kernel
+def _list_pairs(pairs, begins, counts):
+    """List the pairs of each frame."""
+    return listed(pairs, begins, counts)
 
 
 @short_kernel
