@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpumatch.dispatch.registry import algorithms
     from gpumatch.matching import maximum_matching
     from gpumatch.problems.cardinality import InfeasibleError
+    from gpumatch.ranking import k_best
     from gpumatch.results.assignment import Assignment
     from gpumatch.results.b_matching import BMatching
     from gpumatch.results.bottleneck import BottleneckAssignment
@@ -53,6 +54,7 @@ __all__ = [
     "distributed",
     "general",
     "io",
+    "k_best",
     "linalg",
     "maximum_matching",
     "optimize",
@@ -78,6 +80,7 @@ _HOME = {
     "Transport": "results.transport",
     "algorithms": "dispatch.registry",
     "assign": "assignment",
+    "k_best": "ranking",
     "maximum_matching": "matching",
     "transport": "transportation",
     "verify": "certificates",

@@ -14,8 +14,10 @@ Encodings: those of `search` and `partition`, and
 ``slot_of[node]`` the slot of its best assignment; UNKNOWN, or EMPTY: the part has no assignment
 ``waiting``       a heap of nodes whose best assignment is not known
 ``ready``         a heap of slots that were found, and are not taken yet
+``least``         a heap of the k least totals of slots, the greatest at its top; their signs are
+                  turned. No assignment that costs as much is of use, once there are k
 ``state``         how many there are: ROWS of the root that are matched, NODES, SLOTS, WAITING,
-                  READY, and TAKEN of the k
+                  READY, TAKEN of the k, LEAST; and STUCK, one more than a row without a path
 
 The arrays grow between two calls of the kernel.
 """
@@ -23,21 +25,36 @@ The arrays grow between two calls of the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.ranking.partition import bound_children, enter, mark_exclusions
-from gpumatch.cpu.ranking.search import NONE, find_path, total_of
+from gpumatch.cpu.ranking.search import NONE, change_duals, find_path, follow_path, total_of
 
-__all__ = ["EMPTY", "UNKNOWN", "Ranking", "rank"]
+__all__ = ["EMPTY", "UNKNOWN", "Ranking", "Space", "begin_child", "rank", "space_for"]
 
 _BUDGET = 2**26  # entries read between two returns to Python: 0.1 to 0.2 s
-_ROWS, _NODES, _SLOTS, _WAITING, _READY, _TAKEN = range(6)
+_ROWS, _STUCK, _NODES, _SLOTS, _WAITING, _READY, _TAKEN, _LEAST = range(8)
 _MORE, _ENDED, _NO_SLOT, _NO_NODE = range(4)
 UNKNOWN, EMPTY = -1, -2
+
+
+class Space(NamedTuple):
+    """A problem as kernels read it, and room for their searches.
+
+    Attributes
+    ----------
+    problem : tuple
+        indptr, indices, weights, limit, far, zero.
+    room : tuple
+        label, dist, lead, by, mate, done, out, stays, is_fixed, keys, heap, price.
+    """
+
+    problem: tuple[Any, ...]
+    room: tuple[np.ndarray, ...]
 
 
 class Ranking(NamedTuple):
@@ -45,42 +62,33 @@ class Ranking(NamedTuple):
 
     Attributes
     ----------
-    slots : int array
+    chosen : int array
         The slots of the assignments, the cheapest first.
-    totals : array
-        What the assignments of all slots cost.
-    taken, u, v, order, depth, node_of
-        Of each slot; see `search` and `partition`.
-    parent, place, keys, gains, slot_of
-        Of each node.
+    slots : tuple of arrays
+        taken, u, v, order, depth, node_of, totals. There is room for one more than `found`.
+    tree : tuple of arrays
+        parent, place, keys, gains, slot_of.
+    found, nodes : int
+        How many slots and nodes there are.
+    stuck : int
+        The row that has no path if there is no assignment at all, else -1.
     has_ended : bool
         True if the search was not stopped.
     """
 
-    slots: np.ndarray
-    totals: np.ndarray
-    taken: np.ndarray
-    u: np.ndarray
-    v: np.ndarray
-    order: np.ndarray
-    depth: np.ndarray
-    node_of: np.ndarray
-    parent: np.ndarray
-    place: np.ndarray
-    keys: np.ndarray
-    gains: np.ndarray
-    slot_of: np.ndarray
+    chosen: np.ndarray
+    slots: tuple[np.ndarray, ...]
+    tree: tuple[np.ndarray, ...]
+    found: int
+    nodes: int
+    stuck: int
     has_ended: bool
 
 
-def rank(
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
-    limit: np.ndarray,
-    ncols: int,
-    k: int,
-    stopped: Callable[[int], bool],
-) -> Ranking:
-    """Find the k cheapest assignments, fewer if there are fewer or the run is stopped.
+def space_for(
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray], limit: np.ndarray, ncols: int
+) -> Space:
+    """The space of a problem.
 
     Parameters
     ----------
@@ -88,51 +96,57 @@ def rank(
         Costs in CSR: int64, int32, and int64 or float64.
     limit : array
         What each row costs if it is unmatched; inf, or 2**62 for integers, if it must be matched.
-    ncols, k : int
-        Columns, and how many assignments are wanted.
-    stopped : callable
-        Called with the number found at least every half second; True ends the search.
+    ncols : int
+        Columns.
     """
     indptr, indices, weights = entries
-    nrows, number = limit.size, weights.dtype
+    nrows, number, size = limit.size, weights.dtype, indices.size
     far = np.inf if number.kind == "f" else 2**62
     problem = indptr, indices, weights, limit, number.type(far), number.type(0)
-    size = indices.size
+    longest = 2 * size + 2 * (nrows + ncols) + 2
     room = (
-        np.empty(ncols + 1, number), *np.empty((2, ncols + 1), np.int64),  # dist, lead, by
-        np.empty(ncols, np.int64), np.empty(ncols + 1, np.int8),  # mate, done
-        *(np.zeros(count, np.int8) for count in (size, nrows, nrows)),  # out, stays, is_fixed
-        np.empty(2 * size + 2 * (nrows + ncols) + 2, number),  # keys
-        np.empty(2 * size + 2 * (nrows + ncols) + 2, np.int64),  # heap
+        *np.empty((2, ncols + 1), number), *np.empty((2, ncols + 1), np.int64),
+        np.empty(ncols, np.int64), np.zeros(ncols + 1, np.int8),
+        *(np.zeros(count, np.int8) for count in (size, nrows, nrows)),
+        np.empty(longest, number), np.empty(longest, np.int64), np.empty(ncols, number),
     )  # fmt: skip
+    return Space(problem, room)
+
+
+def rank(space: Space, k: int, stopped: Callable[[int], bool]) -> Ranking:
+    """Find the k cheapest assignments, fewer if there are fewer or the run is stopped.
+
+    `stopped` is called with the number found at least every half second; True ends the search.
+    """
+    problem, room = space
+    nrows, ncols, number = problem[3].size, room[4].size, problem[2].dtype
     spaces = np.empty(ncols, np.int64), np.empty((2, nrows), number)  # place_of, gain
-    state, chosen = np.zeros(6, np.int64), np.empty(k, np.int64)
-    slots = _slots(min(k + 8, 64), nrows, ncols, number)
-    tree = _nodes(nrows + 1, number)
-    heaps = _heaps(nrows + 1, number), _heaps(len(slots[0]), number)
+    state, chosen = np.zeros(8, np.int64), np.empty(k, np.int64)
+    slots, tree = _slots(min(k + 8, 64), nrows, ncols, number), _nodes(nrows + 1, number)
+    waiting, ready, least = (_heap(size, number) for size in (nrows + 1, len(slots[0]), k + 1))
     slots[3][0] = np.arange(nrows)
-    tree[0][0] = tree[1][0] = -1
-    tree[4][0] = UNKNOWN
+    tree[0][0] = tree[1][0] = tree[4][0] = -1
     end = _MORE
     while end != _ENDED and not stopped(int(state[_TAKEN])):
-        end = _search(problem, room, spaces, slots, tree, heaps[0], heaps[1], chosen, state, _BUDGET)
+        end = _search(
+            problem,  # IN
+            *(room, spaces, slots, tree, waiting, ready, least, chosen, state),  # IN, OUT
+            _BUDGET,  # IN
+        )
         if end == _NO_SLOT:
-            slots, ready = _grown(slots, 2 * len(slots[0])), 2 * len(slots[0])
-            heaps = heaps[0], _grown(heaps[1], ready)
+            slots, ready = _doubled(slots), _doubled(ready)
         elif end == _NO_NODE:
-            nodes = 2 * tree[0].size + nrows
-            tree = _grown(tree, nodes)
-            heaps = _grown(heaps[0], nodes), heaps[1]
-    rows, nodes, found, _, _, taken = state.tolist()
-    *of_slots, totals = (part[:found] for part in slots)
-    parent, place, keys, gains, slot_of = (part[:nodes] for part in tree)
+            tree, waiting = _doubled(tree, nrows), _doubled(waiting, nrows)
+    found = int(state[_SLOTS])
+    if found == len(slots[0]):
+        slots = _doubled(slots)
     return Ranking(
-        chosen[:taken], totals, *of_slots, parent, place, keys, gains, slot_of, end == _ENDED
-    )
+        chosen[: state[_TAKEN]], slots, tree, found, int(state[_NODES]),
+        int(state[_STUCK]) - 1, end == _ENDED,
+    )  # fmt: skip
 
 
-def _slots(count, nrows, ncols, number):
-    """Room for assignments: taken, u, v, order, depth, node_of, totals."""
+def _slots(count: int, nrows: int, ncols: int, number: Any) -> tuple[np.ndarray, ...]:
     return (
         np.empty((count, nrows), np.int64), np.empty((count, nrows), number),
         np.empty((count, ncols), number), np.empty((count, nrows), np.int32),
@@ -140,39 +154,38 @@ def _slots(count, nrows, ncols, number):
     )  # fmt: skip
 
 
-def _nodes(count, number):
-    """Room for nodes: parent, place, keys, gains, slot_of."""
+def _nodes(count: int, number: Any) -> tuple[np.ndarray, ...]:
     parent, place, slot_of = np.empty((3, count), np.int32)
     return parent, place, np.empty(count, number), np.empty((count, 2), number), slot_of
 
 
-def _heaps(count, number):
+def _heap(count: int, number: Any) -> tuple[np.ndarray, ...]:
     return np.empty(count, number), np.empty(count, np.int64)
 
 
-def _grown(arrays, count):
-    """Longer arrays that begin with these."""
-    longer = [np.empty((count, *part.shape[1:]), part.dtype) for part in arrays]
+def _doubled(arrays: tuple[np.ndarray, ...], more: int = 0) -> tuple[np.ndarray, ...]:
+    """Arrays twice as long, and by some more, that begin with these."""
+    count = 2 * len(arrays[0]) + more
+    longer = tuple(np.empty((count, *part.shape[1:]), part.dtype) for part in arrays)
     for new, old in zip(longer, arrays):
         new[: len(old)] = old
-    return tuple(longer)
+    return longer
 
 
 @kernel
-def _search(problem, room, spaces, slots, tree, waiting, ready, chosen, state, budget):
+def _search(problem, room, spaces, slots, tree, waiting, ready, least, chosen, state, budget):
     """Take assignments while the budget lasts; say why this ends."""
     nrows = len(problem[3])
     if state[_SLOTS] == 0:
-        steps = _solve_root(problem, slots, room, state, budget)
-        if steps < 0:
+        budget -= _solve_root(problem, slots, room, state, budget)
+        if state[_STUCK] > 0:
             tree[4][0] = EMPTY
             state[_NODES] = 1
             return _ENDED
-        budget -= steps
         if state[_ROWS] < nrows:
             return _MORE
         state[_NODES] = 1
-        _add(problem, slots, tree, ready, state, 0)
+        _add(problem, slots, tree, ready, least, chosen, state, 0)
     while budget > 0:
         if state[_TAKEN] == len(chosen):
             return _ENDED
@@ -183,13 +196,15 @@ def _search(problem, room, spaces, slots, tree, waiting, ready, chosen, state, b
             node = waiting[1][0]
             state[_WAITING] -= 1
             drop_top(waiting[0], waiting[1], state[_WAITING])
-            steps = _solve_child(problem, slots, tree, node, state[_SLOTS], room)
-            if steps < 0:
+            most = _most(problem, least, chosen, state)
+            if tree[2][node] >= most:
+                continue
+            end, read = _solve_child(problem, slots, tree, node, most, state[_SLOTS], room)
+            budget -= read
+            if end != NONE:
+                _add(problem, slots, tree, ready, least, chosen, state, node)
+            elif most == problem[4]:
                 tree[4][node] = EMPTY
-                budget += steps
-            else:
-                budget -= steps
-                _add(problem, slots, tree, ready, state, node)
         elif state[_READY] > 0:
             if state[_NODES] + nrows > len(tree[0]):
                 return _NO_NODE
@@ -199,7 +214,8 @@ def _search(problem, room, spaces, slots, tree, waiting, ready, chosen, state, b
             chosen[state[_TAKEN]] = slot
             state[_TAKEN] += 1
             if state[_TAKEN] < len(chosen):
-                budget -= _divide(problem, slots, tree, slot, room, spaces, waiting, state)
+                most = _most(problem, least, chosen, state)
+                budget -= _divide(problem, slots, tree, slot, most, room, spaces, waiting, state)
         else:
             return _ENDED
     return _MORE
@@ -207,12 +223,11 @@ def _search(problem, room, spaces, slots, tree, waiting, ready, chosen, state, b
 
 @kernel
 def _solve_root(problem, slots, room, state, budget):
-    """Match the next rows of the root; return the entries read, -1 if one has no path."""
+    """Match the next rows of the root; return the entries read. A row without a path is STUCK."""
     indptr, indices, weights, limit, far, zero = problem
     taken, u, v = slots[0], slots[1], slots[2]
-    mate, is_fixed = room[3], room[7]
-    first = state[_ROWS]
-    if first == 0:
+    mate, is_fixed = room[4], room[8]
+    if state[_ROWS] == 0:
         slots[4][0] = 0
         for col in range(len(mate)):
             v[0, col] = zero
@@ -221,25 +236,32 @@ def _solve_root(problem, slots, room, state, budget):
             taken[0, row] = NONE
             is_fixed[row] = 1
     read = 0
-    for row in range(first, len(limit)):
+    for row in range(state[_ROWS], len(limit)):
         least = limit[row]
         for entry in range(indptr[row], indptr[row + 1]):
             least = min(least, weights[entry] - v[0, indices[entry]])
-        if least == far:
-            return -1
-        u[0, row] = least
-        steps = find_path(problem, slots, 0, row, room)
-        if steps < 0:
-            return -1
+        u[0, row] = least if least < far else zero
+        end, steps = find_path(problem, slots, 0, row, far, zero, room)
+        read += steps
+        if end == NONE:
+            state[_STUCK] = row + 1
+            break
+        change_duals(slots, 0, row, end, room[1][end], zero, room)
+        follow_path(indices, slots, 0, row, end, room)
         state[_ROWS] = row + 1
-        read += steps + indptr[row + 1] - indptr[row]
         if read > budget:
             break
     return read
 
 
 @kernel
-def _add(problem, slots, tree, ready, state, node):
+def _most(problem, least, chosen, state):
+    """Return what the k-th assignment costs at most; ``far`` if no k are known."""
+    return -least[0][0] if state[_LEAST] == len(chosen) else problem[4]
+
+
+@kernel
+def _add(problem, slots, tree, ready, least, chosen, state, node):
     """Make the newest slot the best assignment of a node."""
     slot = state[_SLOTS]
     total = total_of(problem, slots[0], slot)
@@ -250,11 +272,36 @@ def _add(problem, slots, tree, ready, state, node):
     push(ready[0], ready[1], state[_READY], total, slot)
     state[_READY] += 1
     state[_SLOTS] += 1
+    push(least[0], least[1], state[_LEAST], -total, slot)
+    state[_LEAST] += 1
+    if state[_LEAST] > len(chosen):
+        state[_LEAST] -= 1
+        drop_top(least[0], least[1], state[_LEAST])
 
 
 @kernel
-def _solve_child(problem, slots, tree, node, slot, room):
-    """Find the best assignment of a node; return the entries read, negative if there is none."""
+def _solve_child(problem, slots, tree, node, most, slot, room):
+    """Find the best assignment of a node in a slot, if it costs less than `most`.
+
+    Return the end of its path, NONE if there is none, and the entries read.
+    """
+    far = problem[4]
+    above, root = begin_child(slots, tree, node, slot)
+    mark_exclusions(slots, tree, node, 1, room[6], room[7])
+    enter(problem, slots, slot, room)
+    reach = far if most == far else most - slots[6][above]
+    last = tree[3][node, 1]
+    end, read = find_path(problem, slots, slot, root, reach, last, room)
+    mark_exclusions(slots, tree, node, 0, room[6], room[7])
+    if end != NONE:
+        change_duals(slots, slot, root, end, room[1][end], last, room)
+        follow_path(problem[1], slots, slot, root, end, room)
+    return end, read
+
+
+@kernel
+def begin_child(slots, tree, node, slot):
+    """Begin a node in a slot with what its parent has; return the parent's slot and its row."""
     taken, u, v, order, depth = slots[0], slots[1], slots[2], slots[3], slots[4]
     above = tree[0][node]
     for row in range(taken.shape[1]):
@@ -264,24 +311,20 @@ def _solve_child(problem, slots, tree, node, slot, room):
     for col in range(v.shape[1]):
         v[slot, col] = v[above, col]
     depth[slot] = tree[1][node]
-    mark_exclusions(slots, tree, node, 1, room[5], room[6])
-    enter(problem, slots, slot, room)
-    steps = find_path(problem, slots, slot, order[slot, depth[slot]], room)
-    mark_exclusions(slots, tree, node, 0, room[5], room[6])
-    return steps
+    return above, order[slot, depth[slot]]
 
 
 @kernel
-def _divide(problem, slots, tree, slot, room, spaces, waiting, state):
+def _divide(problem, slots, tree, slot, most, room, spaces, waiting, state):
     """Divide the part of a slot; return the entries read."""
     indptr, indices, weights, limit, far, zero = problem
     parent, place, keys, gains, slot_of = tree
     depth, node = slots[4][slot], slots[5][slot]
     gain = spaces[1]
-    mark_exclusions(slots, tree, node, 1, room[5], room[6])
+    mark_exclusions(slots, tree, node, 1, room[6], room[7])
     enter(problem, slots, slot, room)
     bound_children(problem, slots, slot, room, spaces[0], gain)
-    mark_exclusions(slots, tree, node, 0, room[5], room[6])
+    mark_exclusions(slots, tree, node, 0, room[6], room[7])
     for at in range(depth, len(limit)):
         child = state[_NODES]
         state[_NODES] += 1
@@ -295,6 +338,7 @@ def _divide(problem, slots, tree, slot, room, spaces, waiting, state):
             continue
         keys[child] = slots[6][slot] + gain[0, at] + gain[1, at]
         slot_of[child] = UNKNOWN
-        push(waiting[0], waiting[1], state[_WAITING], keys[child], child)
-        state[_WAITING] += 1
+        if keys[child] < most:
+            push(waiting[0], waiting[1], state[_WAITING], keys[child], child)
+            state[_WAITING] += 1
     return 2 * len(weights)

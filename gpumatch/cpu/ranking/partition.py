@@ -54,7 +54,7 @@ def enter(problem, slots, slot, room):
     """Read the mates of a slot; those of fixed rows are out of reach."""
     indptr, indices, weights, limit, far, zero = problem
     taken, order, depth = slots[0], slots[3], slots[4]
-    mate, is_fixed = room[3], room[7]
+    mate, is_fixed = room[4], room[8]
     for col in range(len(mate)):
         mate[col] = FREE
     for at in range(len(limit)):
@@ -70,7 +70,7 @@ def bound_children(problem, slots, slot, room, place_of, gain):
     """Put the free rows of a slot in order, and find the gains of its children."""
     indptr, indices, weights, limit, far, zero = problem
     taken, u, v, order, depth = slots[0], slots[1], slots[2], slots[3], slots[4]
-    mate, stays = room[3], room[6]
+    mate, stays = room[4], room[7]
     _sort_rows(problem, slots, slot, room)
     for col in range(len(mate)):
         place_of[col] = LAST if mate[col] == FREE else -1
@@ -102,7 +102,7 @@ def _find_gains(problem, slots, slot, at, room, place_of, gain):
     """Look at the pairs of the row at a place, for its own gain and those of columns before it."""
     indptr, indices, weights, limit, far, zero = problem
     u, v, order = slots[1], slots[2], slots[3]
-    out = room[5]
+    out = room[6]
     row = order[slot, at]
     dual, own = u[slot, row], gain[0, at]
     for entry in range(indptr[row], indptr[row + 1]):
@@ -123,7 +123,7 @@ def _sort_rows(problem, slots, slot, room):
     """Sort the free rows by the least slack of their other options, greatest first."""
     indptr, indices, weights, limit, far, zero = problem
     taken, u, v, order, depth = slots[0], slots[1], slots[2], slots[3], slots[4]
-    dist, lead, by, mate, done, out, stays, is_fixed, keys, heap = room
+    mate, out, stays, keys, heap = room[4], room[6], room[7], room[9], room[10]
     waiting = 0
     for at in range(depth[slot], len(limit)):
         row = order[slot, at]
