@@ -93,7 +93,7 @@ def k_best(
     >>> b.row_to_col.tolist()
     [[1, 0, 2], [0, 1, 2], [2, 1, 0]]
     >>> print(gm.verify(C, b))
-    3 cheapest assignments, 5 to 6, proven by a tree of 6 parts
+    cheapest: 3 from 5 to 6, proven by a tree of 7 parts
     """
     wish = Ranked(
         _checked_count(k), checked_flag(maximize, "maximize"), cost_limit,

@@ -32,6 +32,12 @@ from gpumatch.certificates.general_weights import (
 )
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
+from gpumatch.certificates.ranking import (
+    RankingCertificate,
+    RankingsCertificate,
+    verify_ranking,
+    verify_rankings,
+)
 from gpumatch.certificates.suitor import BoundCertificate, verify_bound
 from gpumatch.certificates.transport import TransportCertificate, verify_transport
 from gpumatch.certificates.violators import check_violator
@@ -49,6 +55,8 @@ __all__ = [
     "GeneralWeightCertificate",
     "ProductCertificate",
     "Proof",
+    "RankingCertificate",
+    "RankingsCertificate",
     "TransportCertificate",
     "check",
     "check_matching",
@@ -80,12 +88,13 @@ def verify(
         GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
     result : Matching, GeneralMatching, GeneralWeightMatching, BMatching, Assignment, \
             BottleneckAssignment, Transport, DulmageMendelsohn, BlockTriangularForm, \
-            ProductMatching, or a batch of assignments or flows
+            ProductMatching, RankedAssignments, or a batch of assignments, flows or rankings
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,
         `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
-        proves a decomposition or a form, and `gpumatch.certificates.product` what proves a product.
+        proves a decomposition or a form, `gpumatch.certificates.product` what proves a product, and
+        `gpumatch.certificates.ranking` what proves the k cheapest assignments.
     optimal : bool
         Of assignments, flows and weighted matchings of best total: False accepts any, also of a
         run that was stopped, and the certificate has what its duals prove: none is better than
@@ -147,6 +156,10 @@ def verify(
         return verify_general(A, result, triangle=triangle)
     if triangle != "both":
         raise TypeError("triangle is for a GeneralMatching or a GeneralWeightMatching")
+    if hasattr(result, "counts"):
+        return verify_rankings(A, result, sizes=sizes, optimal=optimal)
+    if hasattr(result, "tree"):
+        return verify_ranking(A, result, optimal=optimal)
     if hasattr(result, "errors"):
         masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
         return verify_batch(A, result, sizes=sizes, optimal=optimal, **masses)

@@ -376,7 +376,7 @@ DOUBLE_COVERS = {"cpu": _CPU + "matching.engine:run"}
 B_MATCHING = _CPU + "matching.b_matching:run"
 """The function that finds maximum b-matchings, on the host."""
 
-RANKING_SPACE = _CPU + "ranking.cheapest:space_for"
+RANKING_SPACE = _CPU + "ranking.state:space_for"
 RANKING = _CPU + "ranking.cheapest:rank"
 RANKING_PROOF = _CPU + "ranking.proof:prove"
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"

@@ -49,7 +49,7 @@ def rank(given: Costs, wish: Ranked, stopped: Callable[[int], bool]) -> RankedAs
     form = _Form.of(given, wish)
     space = load(RANKING_SPACE)(form.entries(), form.limits(), form.problem.shape[1])
     found = load(RANKING)(space, wish.k, stopped)
-    mates, totals = form.mates(found, space), found.slots[6][found.chosen]
+    mates, totals = form.mates(found, space), found.slots.total[found.chosen]
     order = np.lexsort((*mates.T[::-1], totals))
     tree = None
     if wish.proof:
@@ -57,7 +57,7 @@ def rank(given: Costs, wish: Ranked, stopped: Callable[[int], bool]) -> RankedAs
         tree = _tree_of(nodes, found, order, form.by_columns)
     return RankedAssignments(
         array_of(given.xp, mates[order]),
-        array_of(given.xp, -totals[order] if wish.maximize else totals[order]),
+        array_of(given.xp, 0 - totals[order] if wish.maximize else totals[order]),
         given.shape[1],
         proven=found.has_ended,
         is_complete=found.has_ended and len(mates) < wish.k,
@@ -179,7 +179,7 @@ class _Form(NamedTuple):
 
     def mates(self, found: Any, space: Any) -> np.ndarray:
         """The column of each of the caller's rows, in each assignment."""
-        taken, indices = found.slots[0][found.chosen], space.problem[1]
+        taken, indices = found.slots.taken[found.chosen], space.problem.indices
         options = np.full(taken.shape, -1, np.int32)
         options[taken >= 0] = indices[taken[taken >= 0]]
         if not self.by_columns:
@@ -199,7 +199,7 @@ def _tree_of(nodes: Any, found: Any, order: np.ndarray, by_columns: bool) -> Par
         nodes.parent,
         nodes.place,
         place_of[nodes.opened],
-        found.slots[3][found.chosen[order]],
+        found.slots.order[found.chosen[order]],
         nodes.is_empty,
         nodes.starts,
         nodes.vertices,

@@ -131,7 +131,7 @@ class RankedBatch(Sequence[RankedAssignments]):
     objective : array of shape (B, k)
         What each costs. Where there is no such assignment: inf, -inf to be maximised; for integers,
         the largest int64 or its negative.
-    count : int64 array of length B
+    counts : int64 array of length B
         How many assignments each problem has, at most k.
     proven : bool array of length B
         As of `RankedAssignments`.
@@ -139,7 +139,7 @@ class RankedBatch(Sequence[RankedAssignments]):
 
     def __init__(self, ranked: Sequence[RankedAssignments], k: int, nrows: int) -> None:
         self._ranked = list(ranked)
-        self.count = np.array([len(one) for one in self._ranked], np.int64)
+        self.counts = np.array([len(one) for one in self._ranked], np.int64)
         self.proven = np.array([one.proven for one in self._ranked], bool)
         size = len(self._ranked)
         self.row_to_col = np.full((size, k, nrows), -1, np.int32)
@@ -158,4 +158,4 @@ class RankedBatch(Sequence[RankedAssignments]):
         return self._ranked[number]
 
     def __repr__(self) -> str:
-        return f"RankedBatch({len(self)} problems, {int(self.count.sum())} assignments)"
+        return f"RankedBatch({len(self)} problems, {int(self.counts.sum())} assignments)"

@@ -7,11 +7,8 @@ equal numbers, one whose best assignment is known comes first.
 
     n(nm + (n + m) log m) at most for each assignment; in practice few children need a path.
 
-Encodings: those of `search` and `partition`, and
+Encodings: those of `state`, and
 
-``keys[node]``    what the assignments of a node cost at least; exactly, once its best one is known
-``gains[:, node]``  how much of that the row's dual and the column's dual may rise by
-``slot_of[node]`` the slot of its best assignment; UNKNOWN, or EMPTY: the part has no assignment
 ``waiting``       a heap of nodes whose best assignment is not known
 ``ready``         a heap of slots that were found, and are not taken yet
 ``least``         a heap of the k least totals of slots, the greatest at its top; their signs are
@@ -32,29 +29,14 @@ import numpy as np
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.ranking.partition import bound_children, enter, mark_exclusions
-from gpumatch.cpu.ranking.search import NONE, change_duals, find_path, follow_path, total_of
+from gpumatch.cpu.ranking.search import change_duals, find_path, follow_path, total_of
+from gpumatch.cpu.ranking.state import EMPTY, NONE, UNKNOWN, Nodes, Slots, Space, doubled
 
-__all__ = ["EMPTY", "UNKNOWN", "Ranking", "Space", "begin_child", "rank", "space_for"]
+__all__ = ["Ranking", "begin_child", "rank"]
 
 _BUDGET = 2**26  # entries read between two returns to Python: 0.1 to 0.2 s
 _ROWS, _STUCK, _NODES, _SLOTS, _WAITING, _READY, _TAKEN, _LEAST = range(8)
 _MORE, _ENDED, _NO_SLOT, _NO_NODE = range(4)
-UNKNOWN, EMPTY = -1, -2
-
-
-class Space(NamedTuple):
-    """A problem as kernels read it, and room for their searches.
-
-    Attributes
-    ----------
-    problem : tuple
-        indptr, indices, weights, limit, far, zero.
-    room : tuple
-        label, dist, lead, by, mate, done, out, stays, is_fixed, keys, heap, price.
-    """
-
-    problem: tuple[Any, ...]
-    room: tuple[np.ndarray, ...]
 
 
 class Ranking(NamedTuple):
@@ -64,10 +46,9 @@ class Ranking(NamedTuple):
     ----------
     chosen : int array
         The slots of the assignments, the cheapest first.
-    slots : tuple of arrays
-        taken, u, v, order, depth, node_of, totals. There is room for one more than `found`.
-    tree : tuple of arrays
-        parent, place, keys, gains, slot_of.
+    slots : Slots
+        There is room for one more than `found`.
+    tree : Nodes
     found, nodes : int
         How many slots and nodes there are.
     stuck : int
@@ -77,40 +58,12 @@ class Ranking(NamedTuple):
     """
 
     chosen: np.ndarray
-    slots: tuple[np.ndarray, ...]
-    tree: tuple[np.ndarray, ...]
+    slots: Slots
+    tree: Nodes
     found: int
     nodes: int
     stuck: int
     has_ended: bool
-
-
-def space_for(
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray], limit: np.ndarray, ncols: int
-) -> Space:
-    """The space of a problem.
-
-    Parameters
-    ----------
-    entries : (indptr, indices, weights)
-        Costs in CSR: int64, int32, and int64 or float64.
-    limit : array
-        What each row costs if it is unmatched; inf, or 2**62 for integers, if it must be matched.
-    ncols : int
-        Columns.
-    """
-    indptr, indices, weights = entries
-    nrows, number, size = limit.size, weights.dtype, indices.size
-    far = np.inf if number.kind == "f" else 2**62
-    problem = indptr, indices, weights, limit, number.type(far), number.type(0)
-    longest = 2 * size + 2 * (nrows + ncols) + 2
-    room = (
-        *np.empty((2, ncols + 1), number), *np.empty((2, ncols + 1), np.int64),
-        np.empty(ncols, np.int64), np.zeros(ncols + 1, np.int8),
-        *(np.zeros(count, np.int8) for count in (size, nrows, nrows)),
-        np.empty(longest, number), np.empty(longest, np.int64), np.empty(ncols, number),
-    )  # fmt: skip
-    return Space(problem, room)
 
 
 def rank(space: Space, k: int, stopped: Callable[[int], bool]) -> Ranking:
@@ -119,67 +72,45 @@ def rank(space: Space, k: int, stopped: Callable[[int], bool]) -> Ranking:
     `stopped` is called with the number found at least every half second; True ends the search.
     """
     problem, room = space
-    nrows, ncols, number = problem[3].size, room[4].size, problem[2].dtype
-    spaces = np.empty(ncols, np.int64), np.empty((2, nrows), number)  # place_of, gain
+    nrows, ncols, number = problem.limit.size, room.mate.size, problem.weights.dtype
     state, chosen = np.zeros(8, np.int64), np.empty(k, np.int64)
-    slots, tree = _slots(min(k + 8, 64), nrows, ncols, number), _nodes(nrows + 1, number)
-    waiting, ready, least = (_heap(size, number) for size in (nrows + 1, len(slots[0]), k + 1))
-    slots[3][0] = np.arange(nrows)
-    tree[0][0] = tree[1][0] = tree[4][0] = -1
+    slots = Slots.empty(min(k + 8, 64), nrows, ncols, number)
+    tree = Nodes.empty(nrows + 1, number)
+    waiting, ready, least = (_heap(size, number) for size in (nrows + 1, len(slots.depth), k + 1))
+    slots.order[0] = np.arange(nrows)
+    tree.parent[0] = tree.place[0] = tree.slot_of[0] = -1
     end = _MORE
     while end != _ENDED and not stopped(int(state[_TAKEN])):
         end = _search(
             problem,  # IN
-            *(room, spaces, slots, tree, waiting, ready, least, chosen, state),  # IN, OUT
+            *(room, slots, tree, waiting, ready, least, chosen, state),  # IN, OUT
             _BUDGET,  # IN
         )
         if end == _NO_SLOT:
-            slots, ready = _doubled(slots), _doubled(ready)
+            slots, ready = doubled(slots), doubled(ready)
         elif end == _NO_NODE:
-            tree, waiting = _doubled(tree, nrows), _doubled(waiting, nrows)
+            tree, waiting = doubled(tree, nrows), doubled(waiting, nrows)
     found = int(state[_SLOTS])
-    if found == len(slots[0]):
-        slots = _doubled(slots)
+    if found == len(slots.depth):
+        slots = doubled(slots)
     return Ranking(
         chosen[: state[_TAKEN]], slots, tree, found, int(state[_NODES]),
         int(state[_STUCK]) - 1, end == _ENDED,
     )  # fmt: skip
 
 
-def _slots(count: int, nrows: int, ncols: int, number: Any) -> tuple[np.ndarray, ...]:
-    return (
-        np.empty((count, nrows), np.int64), np.empty((count, nrows), number),
-        np.empty((count, ncols), number), np.empty((count, nrows), np.int32),
-        *np.empty((2, count), np.int64), np.empty(count, number),
-    )  # fmt: skip
-
-
-def _nodes(count: int, number: Any) -> tuple[np.ndarray, ...]:
-    parent, place, slot_of = np.empty((3, count), np.int32)
-    return parent, place, np.empty(count, number), np.empty((count, 2), number), slot_of
-
-
 def _heap(count: int, number: Any) -> tuple[np.ndarray, ...]:
     return np.empty(count, number), np.empty(count, np.int64)
 
 
-def _doubled(arrays: tuple[np.ndarray, ...], more: int = 0) -> tuple[np.ndarray, ...]:
-    """Arrays twice as long, and by some more, that begin with these."""
-    count = 2 * len(arrays[0]) + more
-    longer = tuple(np.empty((count, *part.shape[1:]), part.dtype) for part in arrays)
-    for new, old in zip(longer, arrays):
-        new[: len(old)] = old
-    return longer
-
-
 @kernel
-def _search(problem, room, spaces, slots, tree, waiting, ready, least, chosen, state, budget):
+def _search(problem, room, slots, tree, waiting, ready, least, chosen, state, budget):
     """Take assignments while the budget lasts; say why this ends."""
-    nrows = len(problem[3])
+    nrows = len(problem.limit)
     if state[_SLOTS] == 0:
         budget -= _solve_root(problem, slots, room, state, budget)
         if state[_STUCK] > 0:
-            tree[4][0] = EMPTY
+            tree.slot_of[0] = EMPTY
             state[_NODES] = 1
             return _ENDED
         if state[_ROWS] < nrows:
@@ -191,22 +122,22 @@ def _search(problem, room, spaces, slots, tree, waiting, ready, least, chosen, s
             return _ENDED
         is_behind = state[_READY] == 0 or waiting[0][0] < ready[0][0]
         if state[_WAITING] > 0 and is_behind:
-            if state[_SLOTS] == len(slots[4]):
+            if state[_SLOTS] == len(slots.depth):
                 return _NO_SLOT
             node = waiting[1][0]
             state[_WAITING] -= 1
             drop_top(waiting[0], waiting[1], state[_WAITING])
             most = _most(problem, least, chosen, state)
-            if tree[2][node] >= most:
+            if tree.key[node] >= most:
                 continue
             end, read = _solve_child(problem, slots, tree, node, most, state[_SLOTS], room)
             budget -= read
             if end != NONE:
                 _add(problem, slots, tree, ready, least, chosen, state, node)
-            elif most == problem[4]:
-                tree[4][node] = EMPTY
+            elif most == problem.far:
+                tree.slot_of[node] = EMPTY
         elif state[_READY] > 0:
-            if state[_NODES] + nrows > len(tree[0]):
+            if state[_NODES] + nrows > len(tree.parent):
                 return _NO_NODE
             slot = ready[1][0]
             state[_READY] -= 1
@@ -215,7 +146,7 @@ def _search(problem, room, spaces, slots, tree, waiting, ready, least, chosen, s
             state[_TAKEN] += 1
             if state[_TAKEN] < len(chosen):
                 most = _most(problem, least, chosen, state)
-                budget -= _divide(problem, slots, tree, slot, most, room, spaces, waiting, state)
+                budget -= _divide(problem, slots, tree, slot, most, room, waiting, state)
         else:
             return _ENDED
     return _MORE
@@ -224,11 +155,12 @@ def _search(problem, room, spaces, slots, tree, waiting, ready, least, chosen, s
 @kernel
 def _solve_root(problem, slots, room, state, budget):
     """Match the next rows of the root; return the entries read. A row without a path is STUCK."""
-    indptr, indices, weights, limit, far, zero = problem
-    taken, u, v = slots[0], slots[1], slots[2]
-    mate, is_fixed = room[4], room[8]
+    indptr, indices, weights = problem.indptr, problem.indices, problem.weights
+    limit, far, zero = problem.limit, problem.far, problem.zero
+    taken, u, v = slots.taken, slots.u, slots.v
+    mate, is_fixed = room.mate, room.is_fixed
     if state[_ROWS] == 0:
-        slots[4][0] = 0
+        slots.depth[0] = 0
         for col in range(len(mate)):
             v[0, col] = zero
             mate[col] = -1
@@ -246,7 +178,7 @@ def _solve_root(problem, slots, room, state, budget):
         if end == NONE:
             state[_STUCK] = row + 1
             break
-        change_duals(slots, 0, row, end, room[1][end], zero, room)
+        change_duals(slots, 0, row, end, room.dist[end], zero, room)
         follow_path(indices, slots, 0, row, end, room)
         state[_ROWS] = row + 1
         if read > budget:
@@ -257,18 +189,18 @@ def _solve_root(problem, slots, room, state, budget):
 @kernel
 def _most(problem, least, chosen, state):
     """Return what the k-th assignment costs at most; ``far`` if no k are known."""
-    return -least[0][0] if state[_LEAST] == len(chosen) else problem[4]
+    return -least[0][0] if state[_LEAST] == len(chosen) else problem.far
 
 
 @kernel
 def _add(problem, slots, tree, ready, least, chosen, state, node):
     """Make the newest slot the best assignment of a node."""
     slot = state[_SLOTS]
-    total = total_of(problem, slots[0], slot)
-    slots[5][slot] = node
-    slots[6][slot] = total
-    tree[2][node] = total
-    tree[4][node] = slot
+    total = total_of(problem, slots.taken, slot)
+    slots.node_of[slot] = node
+    slots.total[slot] = total
+    tree.key[node] = total
+    tree.slot_of[node] = slot
     push(ready[0], ready[1], state[_READY], total, slot)
     state[_READY] += 1
     state[_SLOTS] += 1
@@ -285,46 +217,52 @@ def _solve_child(problem, slots, tree, node, most, slot, room):
 
     Return the end of its path, NONE if there is none, and the entries read.
     """
-    far = problem[4]
+    far = problem.far
     above, root = begin_child(slots, tree, node, slot)
-    mark_exclusions(slots, tree, node, 1, room[6], room[7])
+    mark_exclusions(slots, tree, node, 1, room)
     enter(problem, slots, slot, room)
-    reach = far if most == far else most - slots[6][above]
-    last = tree[3][node, 1]
+    reach = far if most == far else most - slots.total[above]
+    last = tree.gains[node, 1]
     end, read = find_path(problem, slots, slot, root, reach, last, room)
-    mark_exclusions(slots, tree, node, 0, room[6], room[7])
+    mark_exclusions(slots, tree, node, 0, room)
     if end != NONE:
-        change_duals(slots, slot, root, end, room[1][end], last, room)
-        follow_path(problem[1], slots, slot, root, end, room)
+        change_duals(slots, slot, root, end, room.dist[end], last, room)
+        follow_path(problem.indices, slots, slot, root, end, room)
     return end, read
 
 
 @kernel
 def begin_child(slots, tree, node, slot):
     """Begin a node in a slot with what its parent has; return the parent's slot and its row."""
-    taken, u, v, order, depth = slots[0], slots[1], slots[2], slots[3], slots[4]
-    above = tree[0][node]
+    taken, u, v, order, depth = slots.taken, slots.u, slots.v, slots.order, slots.depth
+    above = tree.parent[node]
     for row in range(taken.shape[1]):
         taken[slot, row] = taken[above, row]
         u[slot, row] = u[above, row]
         order[slot, row] = order[above, row]
     for col in range(v.shape[1]):
         v[slot, col] = v[above, col]
-    depth[slot] = tree[1][node]
+    depth[slot] = tree.place[node]
     return above, order[slot, depth[slot]]
 
 
 @kernel
-def _divide(problem, slots, tree, slot, most, room, spaces, waiting, state):
+def _divide(problem, slots, tree, slot, most, room, waiting, state):
     """Divide the part of a slot; return the entries read."""
-    indptr, indices, weights, limit, far, zero = problem
-    parent, place, keys, gains, slot_of = tree
-    depth, node = slots[4][slot], slots[5][slot]
-    gain = spaces[1]
-    mark_exclusions(slots, tree, node, 1, room[6], room[7])
+    weights, limit, far = problem.weights, problem.limit, problem.far
+    parent, place, keys, gains, slot_of = (
+        tree.parent,
+        tree.place,
+        tree.key,
+        tree.gains,
+        tree.slot_of,
+    )
+    depth, node = slots.depth[slot], slots.node_of[slot]
+    gain = room.gain
+    mark_exclusions(slots, tree, node, 1, room)
     enter(problem, slots, slot, room)
-    bound_children(problem, slots, slot, room, spaces[0], gain)
-    mark_exclusions(slots, tree, node, 0, room[6], room[7])
+    bound_children(problem, slots, slot, room)
+    mark_exclusions(slots, tree, node, 0, room)
     for at in range(depth, len(limit)):
         child = state[_NODES]
         state[_NODES] += 1
@@ -336,7 +274,7 @@ def _divide(problem, slots, tree, slot, most, room, spaces, waiting, state):
             keys[child] = far
             slot_of[child] = EMPTY
             continue
-        keys[child] = slots[6][slot] + gain[0, at] + gain[1, at]
+        keys[child] = slots.total[slot] + gain[0, at] + gain[1, at]
         slot_of[child] = UNKNOWN
         if keys[child] < most:
             push(waiting[0], waiting[1], state[_WAITING], keys[child], child)

@@ -9,14 +9,7 @@ least slack of these. They are different pairs, so the child costs at least both
 parent. The rows come in the order of falling bounds, because the more rows are fixed, the higher
 the bounds of the rest (Miller, Stone, Cox).
 
-Encodings: those of `search`, and
-
-``order[slot, :]``   rows, the first ``depth[slot]`` of them fixed
-``place_of[j]``      place of the column's row in the order; LAST: unmatched; -1: it is a fixed row's
-``gain[0, q]``       the least slack of the row at place q; ``gain[1, q]`` that of its column
-``parent[node]``, ``place[node]``  the slot of the parent, and the place of the row that lost its
-                     option; -1 for the root
-``node_of[slot]``    the node of an assignment that was found
+Encodings: those of `state`.
 
 Reference: Murty, *An algorithm for ranking all the assignments in order of increasing cost*,
 Operations Research 16(3), 1968.
@@ -26,35 +19,33 @@ from __future__ import annotations
 
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.ranking.search import FIXED, FREE, NONE
+from gpumatch.cpu.ranking.state import FIXED, FREE, LAST, NONE
 
 __all__ = ["bound_children", "enter", "mark_exclusions"]
 
-LAST = 2**30
-
 
 @kernel
-def mark_exclusions(slots, tree, node, mark, out, stays):
+def mark_exclusions(slots, tree, node, mark, room):
     """Mark what a node and those above it exclude, or take the marks away again."""
-    taken, order, node_of = slots[0], slots[3], slots[5]
-    parent, place = tree[0], tree[1]
+    taken, order, node_of = slots.taken, slots.order, slots.node_of
+    parent, place = tree.parent, tree.place
     while parent[node] >= 0:
         above = parent[node]
         row = order[above, place[node]]
         entry = taken[above, row]
         if entry == NONE:
-            stays[row] = mark
+            room.stays[row] = mark
         else:
-            out[entry] = mark
+            room.out[entry] = mark
         node = node_of[above]
 
 
 @kernel
 def enter(problem, slots, slot, room):
     """Read the mates of a slot; those of fixed rows are out of reach."""
-    indptr, indices, weights, limit, far, zero = problem
-    taken, order, depth = slots[0], slots[3], slots[4]
-    mate, is_fixed = room[4], room[8]
+    indices, limit = problem.indices, problem.limit
+    taken, order, depth = slots.taken, slots.order, slots.depth
+    mate, is_fixed = room.mate, room.is_fixed
     for col in range(len(mate)):
         mate[col] = FREE
     for at in range(len(limit)):
@@ -66,11 +57,11 @@ def enter(problem, slots, slot, room):
 
 
 @kernel
-def bound_children(problem, slots, slot, room, place_of, gain):
+def bound_children(problem, slots, slot, room):
     """Put the free rows of a slot in order, and find the gains of its children."""
-    indptr, indices, weights, limit, far, zero = problem
-    taken, u, v, order, depth = slots[0], slots[1], slots[2], slots[3], slots[4]
-    mate, stays = room[4], room[7]
+    indices, limit, far, zero = problem.indices, problem.limit, problem.far, problem.zero
+    taken, order, depth = slots.taken, slots.order, slots.depth
+    mate, stays, place_of, gain = room.mate, room.stays, room.place_of, room.gain
     _sort_rows(problem, slots, slot, room)
     for col in range(len(mate)):
         place_of[col] = LAST if mate[col] == FREE else -1
@@ -91,26 +82,25 @@ def bound_children(problem, slots, slot, room, place_of, gain):
             gain[1, at] = zero
         else:
             if has_hub:
-                gain[1, at] = min(gain[1, at], -v[slot, indices[entry]])
+                gain[1, at] = min(gain[1, at], -slots.v[slot, indices[entry]])
             if limit[row] < far and stays[row] == 0:
-                gain[0, at] = max(limit[row] - u[slot, row], zero)
-        _find_gains(problem, slots, slot, at, room, place_of, gain)
+                gain[0, at] = max(limit[row] - slots.u[slot, row], zero)
+        _find_gains(problem, slots, slot, at, room)
 
 
 @kernel
-def _find_gains(problem, slots, slot, at, room, place_of, gain):
+def _find_gains(problem, slots, slot, at, room):
     """Look at the pairs of the row at a place, for its own gain and those of columns before it."""
-    indptr, indices, weights, limit, far, zero = problem
-    u, v, order = slots[1], slots[2], slots[3]
-    out = room[6]
-    row = order[slot, at]
-    dual, own = u[slot, row], gain[0, at]
+    indptr, indices, weights = problem.indptr, problem.indices, problem.weights
+    v, out, place_of, gain = slots.v, room.out, room.place_of, room.gain
+    row = slots.order[slot, at]
+    dual, own = slots.u[slot, row], gain[0, at]
     for entry in range(indptr[row], indptr[row + 1]):
         col = indices[entry]
         where = place_of[col]
         if where < 0 or where == at or out[entry] == 1:
             continue
-        slack = max(weights[entry] - dual - v[slot, col], zero)
+        slack = max(weights[entry] - dual - v[slot, col], problem.zero)
         if where > at:
             own = min(own, slack)
         else:
@@ -121,9 +111,10 @@ def _find_gains(problem, slots, slot, at, room, place_of, gain):
 @kernel
 def _sort_rows(problem, slots, slot, room):
     """Sort the free rows by the least slack of their other options, greatest first."""
-    indptr, indices, weights, limit, far, zero = problem
-    taken, u, v, order, depth = slots[0], slots[1], slots[2], slots[3], slots[4]
-    mate, out, stays, keys, heap = room[4], room[6], room[7], room[9], room[10]
+    indptr, indices, weights = problem.indptr, problem.indices, problem.weights
+    limit, far = problem.limit, problem.far
+    taken, u, v, order, depth = slots.taken, slots.u, slots.v, slots.order, slots.depth
+    mate, out, stays, keys, heap = room.mate, room.out, room.stays, room.keys, room.heap
     waiting = 0
     for at in range(depth[slot], len(limit)):
         row = order[slot, at]

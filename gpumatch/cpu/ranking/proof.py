@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.ranking.cheapest import Ranking, Space, begin_child
+from gpumatch.cpu.ranking.cheapest import Ranking, begin_child
 from gpumatch.cpu.ranking.partition import enter, mark_exclusions
-from gpumatch.cpu.ranking.search import NONE, change_duals, find_path
+from gpumatch.cpu.ranking.search import change_duals, find_path
+from gpumatch.cpu.ranking.state import NONE, Space
 
 __all__ = ["ProvenNodes", "prove"]
 
@@ -45,9 +46,8 @@ class ProvenNodes(NamedTuple):
 
 def prove(ranking: Ranking, space: Space, k: int) -> ProvenNodes:
     """Prove all nodes of a ranking; `k` is the number of assignments that were wanted."""
-    chosen, (parent, place, *_, slot_of) = ranking.chosen, ranking.tree
-    parent, place = parent[: ranking.nodes], place[: ranking.nodes]
-    node_of, totals = ranking.slots[5:]
+    chosen, (node_of, totals) = ranking.chosen, ranking.slots[5:]
+    parent, place = (part[: ranking.nodes] for part in ranking.tree[:2])
     divided = chosen[: k - 1]
     opened = np.full(ranking.nodes, -1, np.int32)
     opened[node_of[divided]] = np.arange(divided.size)
@@ -58,7 +58,7 @@ def prove(ranking: Ranking, space: Space, k: int) -> ProvenNodes:
         if node == 0:
             changes.append(_of_root(ranking, space))
         elif opened[node] >= 0:
-            changes.append(_between(ranking, parent[node], slot_of[node]))
+            changes.append(_between(ranking, parent[node], ranking.tree.slot_of[node]))
         elif most is None:
             changes.append(_blocked(ranking, space, node))
         else:
@@ -78,14 +78,13 @@ def prove(ranking: Ranking, space: Space, k: int) -> ProvenNodes:
 
 def _of_root(ranking: Ranking, space: Space) -> Change:
     if not ranking.found:
-        return _marks(space, ranking.stuck, ranking.slots[1].shape[1])
-    u, v = ranking.slots[1:3]
-    return _nonzero(np.concatenate([u[0], v[0]]))
+        return _marks(space, ranking.stuck, ranking.slots.u.shape[1])
+    return _nonzero(np.concatenate([ranking.slots.u[0], ranking.slots.v[0]]))
 
 
 def _between(ranking: Ranking, slot: int, other: int) -> Change:
     """The differences of the duals of two slots."""
-    u, v = ranking.slots[1:3]
+    u, v = ranking.slots.u, ranking.slots.v
     return _nonzero(np.concatenate([u[other] - u[slot], v[other] - v[slot]]))
 
 
@@ -96,49 +95,45 @@ def _nonzero(differences: np.ndarray) -> Change:
 
 def _bounded(ranking: Ranking, space: Space, node: int, most: Any) -> Change:
     """Differences by which a node costs at least `most`: its gains, or what a search finds."""
-    far = space.problem[4]
-    taken, u, _, order = ranking.slots[:4]
-    above, gains = ranking.tree[0][node], ranking.tree[3][node]
-    needed = most - ranking.slots[6][above]
-    if gains.max() < far and gains.sum() >= needed:
-        row = order[above, ranking.tree[1][node]]
-        entry = taken[above, row]
-        if entry == NONE:
-            return np.array([row]), gains[:1]
-        return np.array([row, u.shape[1] + space.problem[1][entry]]), gains
-    last = min(gains[1], needed) if gains[1] < far else space.problem[5]
+    problem, slots, tree = space.problem, ranking.slots, ranking.tree
+    above, gains = tree.parent[node], tree.gains[node]
+    needed = most - slots.total[above]
+    if gains.max() < problem.far and gains.sum() >= needed:
+        row = slots.order[above, tree.place[node]]
+        entry = slots.taken[above, row]
+        vertices = [row] if entry == NONE else [row, slots.u.shape[1] + problem.indices[entry]]
+        return np.array(vertices), gains[: len(vertices)]
+    last = min(gains[1], needed) if gains[1] < problem.far else problem.zero
     row, target, end = _search(ranking, space, node, needed, last)
-    nearest = needed if end == NONE else space.room[1][end]
-    change_duals(ranking.slots, ranking.found, row, target, nearest, last, space.room)
+    nearest = needed if end == NONE else space.room.dist[end]
+    change_duals(slots, ranking.found, row, target, nearest, last, space.room)
     return _between(ranking, above, ranking.found)
 
 
 def _blocked(ranking: Ranking, space: Space, node: int) -> Change:
     """Marks of rows that have too few columns, in a node without assignments."""
-    far, zero = space.problem[4:]
-    row, _, _ = _search(ranking, space, node, far, zero)
-    return _marks(space, row, ranking.slots[1].shape[1])
+    row, _, _ = _search(ranking, space, node, space.problem.far, space.problem.zero)
+    return _marks(space, row, ranking.slots.u.shape[1])
 
 
 def _search(
     ranking: Ranking, space: Space, node: int, most: Any, last: Any
 ) -> tuple[int, int, int]:
     """Search in the spare slot. Return the row, the place that it left, and the path's end."""
-    (problem, room), slots, tree = space, ranking.slots, ranking.tree
-    spare = ranking.found
-    _, row = begin_child(slots, tree, node, spare)
-    mark_exclusions(slots, tree, node, 1, room[6], room[7])
+    (problem, room), slots, spare = space, ranking.slots, ranking.found
+    _, row = begin_child(slots, ranking.tree, node, spare)
+    mark_exclusions(slots, ranking.tree, node, 1, room)
     enter(problem, slots, spare, room)
-    entry = slots[0][spare, row]
-    target = room[4].size if entry == NONE else int(problem[1][entry])
+    entry = slots.taken[spare, row]
+    target = room.mate.size if entry == NONE else int(problem.indices[entry])
     end, _ = find_path(problem, slots, spare, row, most, last, room)
-    mark_exclusions(slots, tree, node, 0, room[6], room[7])
+    mark_exclusions(slots, ranking.tree, node, 0, room)
     return row, target, end
 
 
 def _marks(space: Space, row: int, nrows: int) -> Change:
     """Marks of the rows that a search has reached, 1, and of all columns that they may have, -1."""
-    mate, done = space.room[4], space.room[5][:-1]
+    mate, done = space.room.mate, space.room.done[:-1]
     (cols,) = done.nonzero()
     rows = np.concatenate([[row], mate[cols]])
     return np.concatenate([rows, nrows + cols]), np.repeat([1, -1], [rows.size, cols.size])

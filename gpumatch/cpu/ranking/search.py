@@ -9,22 +9,7 @@ unmatched, and all ways to stay unmatched, are one place, the hub, whose dual is
 through it: a row takes an unmatched column, or none, and another column, or unmatched row, gives up
 what it has. So a path is a cycle of a network, and rectangles and limits need no padding.
 
-Encodings
----------
-``taken[slot, i]``  the entry of the row's pair; NONE: the row is unmatched
-``u[slot, i]``, ``v[slot, j]``  duals: u_i + v_j <= w_ij, equal on pairs; u_i <= limit_i, equal for
-                    unmatched rows; v_j <= 0, and 0 for unmatched columns. They hold for the options
-                    of the part: rows that are not fixed, columns that fixed rows don't have
-``limit[i]``        what the row costs if it is unmatched; ``far`` if it must be matched
-``zero``            0 in the type of the costs
-``label[j]``        the best known distance of a column; that of the hub is ``label[m]``. -far if it
-                    is final, or the column is a fixed row's: nothing is offered to it any more
-``dist[j]``         the final distance, where ``done[j]`` is 1
-``lead[j]``         the row that leads to it; HUB if the hub does, by giving the column up
-``by[j]``           its entry that leads there; NONE for a row that becomes unmatched
-``mate[j]``         the row of a column; FREE for an unmatched one; FIXED for a fixed row's
-``out[e]``          1 if the entry is excluded; ``stays[i]`` 1 if the row may not become unmatched
-``price[j]``        the column's dual, for the search
+Encodings: those of `state`.
 
 References
 ----------
@@ -36,12 +21,9 @@ from __future__ import annotations
 
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
+from gpumatch.cpu.ranking.state import FIXED, FREE, HUB, NONE
 
-__all__ = ["FIXED", "FREE", "HUB", "NONE", "change_duals", "find_path", "follow_path", "total_of"]
-
-NONE = -1
-FREE, FIXED = -1, -2
-HUB = -2
+__all__ = ["change_duals", "find_path", "follow_path", "total_of"]
 
 
 @kernel
@@ -52,22 +34,29 @@ def find_path(problem, slots, slot, root, most, last, room):
     the place that the root left, or NONE: there is no such path. Then all that is nearer than
     ``most - last`` is done, and if that is all there is, the root has no path at all.
     """
-    indptr, indices, weights, limit, far, zero = problem
-    taken, u, v = slots[0], slots[1], slots[2]
-    label, dist, lead, by, mate, done, out, stays, is_fixed, keys, heap, price = room
+    indptr, far = problem.indptr, problem.far
+    label, dist, mate, done, keys, heap, price = (
+        room.label,
+        room.dist,
+        room.mate,
+        room.done,
+        room.keys,
+        room.heap,
+        room.price,
+    )
     ncols = len(mate)
     for col in range(ncols):
-        price[col] = v[slot, col]
+        price[col] = slots.v[slot, col]
         label[col] = -far if mate[col] == FIXED else far
         done[col] = 0
     label[ncols], done[ncols] = far, 0
-    entry = taken[slot, root]
-    target = ncols if entry == NONE else indices[entry]
+    entry = slots.taken[slot, root]
+    target = ncols if entry == NONE else problem.indices[entry]
     label[target] = most
     if target < ncols:
         mate[target] = FREE
     waiting = 0
-    front = zero
+    front = problem.zero
     waiting = _look(problem, slots, slot, root, front, target, last, room, waiting)
     read = indptr[root + 1] - indptr[root]
     while waiting > 0:
@@ -86,7 +75,7 @@ def find_path(problem, slots, slot, root, most, last, room):
             read += indptr[row + 1] - indptr[row]
             waiting = _look(problem, slots, slot, row, front, target, last, room, waiting)
         else:
-            read += len(weights)
+            read += len(problem.weights)
             waiting = _leave_hub(problem, slots, slot, root, front, target, last, room, waiting)
     return NONE, read
 
@@ -94,12 +83,11 @@ def find_path(problem, slots, slot, root, most, last, room):
 @kernel
 def _look(problem, slots, slot, row, front, target, last, room, waiting):
     """Offer a row's options from the distance of the row; return the size of the heap."""
-    indptr, indices, weights, limit, far, zero = problem
-    u = slots[1]
-    label, dist, lead, by, mate, done, out, stays, is_fixed, keys, heap, price = room
+    indices, weights = problem.indices, problem.weights
+    label, mate, out, stays, price = room.label, room.mate, room.out, room.stays, room.price
     hub = len(mate)
-    base = front - u[slot, row]
-    for entry in range(indptr[row], indptr[row + 1]):
+    base = front - slots.u[slot, row]
+    for entry in range(problem.indptr[row], problem.indptr[row + 1]):
         col = indices[entry]
         there = base + weights[entry] - price[col]
         if there < label[col] and out[entry] == 0:
@@ -107,8 +95,8 @@ def _look(problem, slots, slot, row, front, target, last, room, waiting):
                 label[col] = there
                 col = hub
             waiting = _offer(max(there, front), col, row, entry, target, last, room, waiting)
-    if limit[row] < far and stays[row] == 0:
-        there = max(base + limit[row], front)
+    if problem.limit[row] < problem.far and stays[row] == 0:
+        there = max(base + problem.limit[row], front)
         waiting = _offer(there, hub, row, NONE, target, last, room, waiting)
     return waiting
 
@@ -116,7 +104,7 @@ def _look(problem, slots, slot, row, front, target, last, room, waiting):
 @inlined
 def _offer(there, col, row, entry, target, last, room, waiting):
     """Offer a place a distance. Nothing is of use from which the target is no nearer."""
-    label, dist, lead, by, mate, done, out, stays, is_fixed, keys, heap, price = room
+    label, lead, by, keys, heap = room.label, room.lead, room.by, room.keys, room.heap
     if there < label[col] and (col == target or there + last < label[target]):
         label[col], lead[col], by[col] = there, row, entry
         push(keys, heap, waiting, there, col)
@@ -127,8 +115,8 @@ def _offer(there, col, row, entry, target, last, room, waiting):
 @kernel
 def _leave_hub(problem, slots, slot, root, front, target, last, room, waiting):
     """Go on from the hub: columns give up their rows, unmatched rows may take a column."""
-    taken = slots[0]
-    label, dist, lead, by, mate, done, out, stays, is_fixed, keys, heap, price = room
+    taken = slots.taken
+    mate, is_fixed, price = room.mate, room.is_fixed, room.price
     for col in range(len(mate)):
         if mate[col] >= 0 or col == target:
             there = max(front - price[col], front)
@@ -146,8 +134,8 @@ def change_duals(slots, slot, root, target, end, last, room):
     All that is nearer than ``end - last`` is done. The target alone may rise by `last` more: its
     slacks are at least as large. The hub keeps its dual of 0, so all others move against it.
     """
-    u, v = slots[1], slots[2]
-    dist, mate, done = room[1], room[4], room[5]
+    u, v = slots.u, slots.v
+    dist, mate, done = room.dist, room.mate, room.done
     ncols = len(mate)
     near = end - last
     hub = min(dist[ncols], near) if done[ncols] == 1 else near
@@ -165,8 +153,8 @@ def change_duals(slots, slot, root, target, end, last, room):
 @kernel
 def follow_path(indices, slots, slot, root, target, room):
     """Change the pairs along the path, from its end on."""
-    taken = slots[0]
-    lead, by, mate = room[2], room[3], room[4]
+    taken = slots.taken
+    lead, by, mate = room.lead, room.by, room.mate
     col = target
     while True:
         row = lead[col]
@@ -185,10 +173,19 @@ def follow_path(indices, slots, slot, root, target, room):
 
 @kernel
 def total_of(problem, taken, slot):
-    """Return what an assignment costs: its pairs, and the limits of unmatched rows, by row."""
-    indptr, indices, weights, limit, far, zero = problem
-    total = zero
+    """Return what an assignment costs: its pairs, and the limits of unmatched rows.
+
+    The sum is compensated (Neumaier), so floats are rounded as if once.
+    """
+    weights, limit, zero = problem.weights, problem.limit, problem.zero
+    total = lost = zero
     for row in range(len(limit)):
         entry = taken[slot, row]
-        total += limit[row] if entry == NONE else weights[entry]
-    return total
+        term = limit[row] if entry == NONE else weights[entry]
+        more = total + term
+        if abs(total) >= abs(term):
+            lost += (total - more) + term
+        else:
+            lost += (term - more) + total
+        total = more
+    return total + lost
