@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpumatch.costs import DenseCosts, FunctionCosts, PointCosts, SparseCosts
     from gpumatch.dispatch.registry import algorithms
     from gpumatch.matching import maximum_matching
+    from gpumatch.optima import alternatives, forced_edges, possible_edges
     from gpumatch.problems.cardinality import InfeasibleError
     from gpumatch.ranking import k_best
     from gpumatch.results.assignment import Assignment
@@ -49,9 +50,11 @@ __all__ = [
     "SparseCosts",
     "Transport",
     "algorithms",
+    "alternatives",
     "assign",
     "csgraph",
     "distributed",
+    "forced_edges",
     "general",
     "io",
     "k_best",
@@ -59,6 +62,7 @@ __all__ = [
     "maximum_matching",
     "optimize",
     "plot",
+    "possible_edges",
     "transport",
     "verify",
     "warmup",
@@ -79,9 +83,12 @@ _HOME = {
     "SparseCosts": "costs",
     "Transport": "results.transport",
     "algorithms": "dispatch.registry",
+    "alternatives": "optima",
     "assign": "assignment",
+    "forced_edges": "optima",
     "k_best": "ranking",
     "maximum_matching": "matching",
+    "possible_edges": "optima",
     "transport": "transportation",
     "verify": "certificates",
     "warmup": "compiling",

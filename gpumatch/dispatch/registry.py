@@ -376,9 +376,14 @@ DOUBLE_COVERS = {"cpu": _CPU + "matching.engine:run"}
 B_MATCHING = _CPU + "matching.b_matching:run"
 """The function that finds maximum b-matchings, on the host."""
 
+CYCLES = _CPU + "ranking.cheapest_cycles:cycles_within"
+"""The function that finds the cheapest cycles through arcs, on the host."""
+
 RANKING_SPACE = _CPU + "ranking.state:space_for"
 RANKING = _CPU + "ranking.cheapest:rank"
 RANKING_PROOF = _CPU + "ranking.proof:prove"
+"""The functions that rank assignments on the host: room for them, the search, and its proof."""
+
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
 """The function that finds bottlenecks by paths."""
 

@@ -119,14 +119,9 @@ def dmperm(
     graph = moved_to(where, given)
     matching = maximum_matching(graph, backend=where, seed=seed, threads=threads)
     row_to_col, col_to_row = matching.row_to_col, matching.col_to_row
-    in_rows = _cover_from(graph, row_to_col, col_to_row)[0]  # all but R3 and R0
-    is_r1 = _cover_from(graph.transpose(), col_to_row, row_to_col)[1]
-    fine, count = components(graph, col_to_row, in_rows & ~is_r1)
-
-    block = fine + 1  # 0: R1; 1 to count: the fine blocks of R2; then R3; then R0
-    block[is_r1] = 0
-    block[~in_rows] = count + 1
-    block[row_to_col < 0] = count + 2
+    block, _, total = blocks_of(graph, row_to_col, col_to_row, components)
+    count = total - 2
+    block[row_to_col < 0] = total
     xp = graph.xp
     p, starts = by_block(block, count + 3, xp)
     free_cols = (col_to_row < 0).nonzero()[0].astype(p.dtype)
@@ -142,6 +137,31 @@ def dmperm(
     kept = slice(0 if has_first else 1, r.size if has_last else r.size - 1)
     fields = p, q, r[kept], s[kept], cc, parts
     return DulmageMendelsohn(*(array_of(given.xp, field) for field in fields))
+
+
+class Blocks(NamedTuple):
+    """The block of each row and of each column, in their order, and how many there are.
+
+    0: R1, C0 and C1; then the fine blocks of R2 and C2; the last: R3, R0 and C3.
+    """
+
+    row_block: Any
+    col_block: Any
+    total: int
+
+
+def blocks_of(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any, components: Any) -> Blocks:
+    """Find the blocks of a graph by a maximum matching; `components` finds strong components."""
+    in_rows = _cover_from(graph, row_to_col, col_to_row)[0]  # all but R3 and R0
+    is_r1 = _cover_from(graph.transpose(), col_to_row, row_to_col)[1]
+    fine, count = components(graph, col_to_row, in_rows & ~is_r1)
+    xp = graph.xp
+    row_block, col_block = fine + 1, xp.empty(graph.ncols, fine.dtype)
+    row_block[is_r1], row_block[~in_rows] = 0, count + 1
+    matched = (col_to_row >= 0).nonzero()[0]
+    col_block[:] = 0
+    col_block[matched] = row_block[col_to_row[matched]]
+    return Blocks(row_block, col_block, count + 2)
 
 
 def _cover_from(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> tuple[Any, Any]:
