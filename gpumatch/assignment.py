@@ -21,12 +21,13 @@ from gpumatch.dispatch.arguments import (
 )
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.numeric.arrays import device_array, is_sparse
-from gpumatch.problems import batches, bottleneck, one_problem, row_limits
+from gpumatch.problems import batches, bottleneck, lexicographic, one_problem, row_limits
 from gpumatch.problems.device_batches import assign_alone, assign_even
 from gpumatch.problems.request import ON_ERROR, Cardinality, Request, are_plain
 from gpumatch.problems.small_problems import SMALL, assign_small, assign_small_sparse
 from gpumatch.results.assignment import Assignment
 from gpumatch.results.bottleneck import BottleneckAssignment
+from gpumatch.results.lexicographic import LexicographicAssignment
 from gpumatch.results.tensors import are_tensors, solve_tensors
 from gpumatch.running.control import Callback, Control, with_interrupts_result
 
@@ -46,6 +47,15 @@ def assign(
 def assign(
     C: Any,
     *,
+    objective: Literal["lexicographic"],
+    cardinality: Literal["full"] = ...,
+    backend: BackendName = ...,
+    **arguments: Any,
+) -> LexicographicAssignment: ...
+@overload
+def assign(
+    C: Any,
+    *,
     objective: Literal["sum"] = ...,
     cardinality: Cardinality = ...,
     backend: BackendName = ...,
@@ -55,7 +65,7 @@ def assign(
 def assign(
     C: Any,
     *,
-    objective: Literal["sum", "bottleneck"] = "sum",
+    objective: Literal["sum", "bottleneck", "lexicographic"] = "sum",
     maximize: bool = False,
     cardinality: Cardinality = "full",
     cost_limit: Any = None,
@@ -72,7 +82,7 @@ def assign(
     progress: bool = False,
     callback: Callback | None = None,
     **options: Any,
-) -> Assignment | BottleneckAssignment:
+) -> Assignment | BottleneckAssignment | LexicographicAssignment:
     """Assign rows to columns, each to one at most, at least total cost.
 
     Parameters
@@ -83,10 +93,11 @@ def assign(
         matrix forbids the pairs that it does not store; a stored zero is a cost of 0. `PointCosts`
         and `FunctionCosts` are taken, too, and need no matrix. An array of
         shape (B, n, m), or a list of matrices of any shapes, is a batch of problems.
-    objective : {"sum", "bottleneck"}
-        Minimise the total cost, or the largest cost of a pair.
+    objective : {"sum", "bottleneck", "lexicographic"}
+        Minimise the total cost, the largest cost of a pair, or the largest, then the next one, and
+        so on. The last is found on the host, for the cardinality ``"full"``.
     maximize : bool
-        Maximise the total instead, or the least cost of a pair.
+        Maximise the total instead, or the least cost of a pair (and then the next one).
     cardinality : {"full", "maximum", "any"}
         ``"full"`` matches every vertex of the smaller side. ``"maximum"`` finds the cheapest among
         the largest assignments. ``"any"`` finds the best total, and takes a pair only if it pays.
@@ -131,7 +142,8 @@ def assign(
 
     Returns
     -------
-    Assignment, BottleneckAssignment for a bottleneck, or BatchAssignment for a batch
+    Assignment, BottleneckAssignment for a bottleneck, LexicographicAssignment for a lexicographic \
+            one, or BatchAssignment for a batch
         In arrays like the caller's, or in torch tensors where the caller's tensor is. The objective
         depends only on C, up to rounding.
 
@@ -218,7 +230,9 @@ def _at_once(
     return None
 
 
-def _solve_in_arrays(request: Request, C: Any, **arrays: Any) -> Assignment | BottleneckAssignment:
+def _solve_in_arrays(
+    request: Request, C: Any, **arrays: Any
+) -> Assignment | BottleneckAssignment | LexicographicAssignment:
     """The result for costs and arguments that were tensors before."""
     r = request._replace(**arrays)
     if r.is_plain:
@@ -231,7 +245,7 @@ def _solve_in_arrays(request: Request, C: Any, **arrays: Any) -> Assignment | Bo
     return _solve(C, r)
 
 
-def _solve(C: Any, request: Request) -> Assignment | BottleneckAssignment:
+def _solve(C: Any, request: Request) -> Assignment | BottleneckAssignment | LexicographicAssignment:
     """The result of a request, by the module for problems of its kind."""
     problems = request.batch_of(C)
     if problems is not None:
@@ -239,6 +253,8 @@ def _solve(C: Any, request: Request) -> Assignment | BottleneckAssignment:
     costs = request.costs_of(C)
     if request.objective == "bottleneck":
         return bottleneck.solve(costs, request)
+    if request.objective == "lexicographic":
+        return lexicographic.solve(costs, request)
     if request.has_row_limits:
         return row_limits.solve(costs, request)
     return one_problem.solve(costs, request)

@@ -30,6 +30,7 @@ from gpumatch.certificates.general_weights import (
     GeneralWeightCertificate,
     verify_general_weights,
 )
+from gpumatch.certificates.lexicographic import LexicographicCertificate, verify_lexicographic
 from gpumatch.certificates.matching import check_matching, verify_matching
 from gpumatch.certificates.product import ProductCertificate, verify_product
 from gpumatch.certificates.ranking import (
@@ -53,6 +54,7 @@ __all__ = [
     "CertificateError",
     "GeneralCertificate",
     "GeneralWeightCertificate",
+    "LexicographicCertificate",
     "ProductCertificate",
     "Proof",
     "RankingCertificate",
@@ -87,8 +89,9 @@ def verify(
         Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes; for a
         GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
     result : Matching, GeneralMatching, GeneralWeightMatching, BMatching, Assignment, \
-            BottleneckAssignment, Transport, DulmageMendelsohn, BlockTriangularForm, \
-            ProductMatching, RankedAssignments, or a batch of assignments, flows or rankings
+            BottleneckAssignment, LexicographicAssignment, Transport, DulmageMendelsohn, \
+            BlockTriangularForm, ProductMatching, RankedAssignments, or a batch of assignments, \
+            flows or rankings
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,
@@ -174,6 +177,8 @@ def verify(
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:
         raise TypeError("optimal=False is for assignments and flows of least or greatest total")
+    if hasattr(result, "levels"):
+        return verify_lexicographic(A, result)
     if hasattr(result, "threshold_cover"):
         return verify_bottleneck(A, result)
     if hasattr(result, "rr"):

@@ -384,6 +384,9 @@ RANKING = _CPU + "ranking.cheapest:rank"
 RANKING_PROOF = _CPU + "ranking.proof:prove"
 """The functions that rank assignments on the host: room for them, the search, and its proof."""
 
+LEXICOGRAPHIC = _CPU + "ranking.lexicographic:solve"
+"""The function that makes a bottleneck assignment lexicographically least, on the host."""
+
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
 """The function that finds bottlenecks by paths."""
 

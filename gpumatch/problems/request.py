@@ -40,7 +40,7 @@ __all__ = [
 
 Cardinality = Literal["full", "maximum", "any"]
 CARDINALITIES = get_args(Cardinality)
-OBJECTIVES = ("sum", "bottleneck")
+OBJECTIVES = ("sum", "bottleneck", "lexicographic")
 ON_ERROR = ("raise", "mark")
 BOTTLENECK_METHODS = ("auto", "thresholds", "paths")
 
@@ -122,13 +122,15 @@ class Request(NamedTuple):
         check_one_of("objective", request.objective, OBJECTIVES)
         check_one_of("cardinality", request.cardinality, CARDINALITIES)
         check_one_of("on_error", request.on_error, ON_ERROR)
-        if request.objective == "bottleneck":
+        if request.objective != "sum":
             request._check_for_bottleneck()
         return request
 
     def _check_for_bottleneck(self) -> None:
         if self.cardinality == "any":
             raise ValueError("cardinality 'any' has no bottleneck: no pair at all would be best")
+        if self.objective == "lexicographic" and self.cardinality != "full":
+            raise ValueError("the objective 'lexicographic' takes the cardinality 'full' only")
         if self.cost_limit is not None:
             raise ValueError("a bottleneck takes no cost_limit: pass a limit's pairs as forbidden")
         if self.algorithm not in BOTTLENECK_METHODS or self.options:

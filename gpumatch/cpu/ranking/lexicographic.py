@@ -95,6 +95,7 @@ class _Work(NamedTuple):
 def solve(
     entries: tuple[np.ndarray, np.ndarray, np.ndarray],
     mate: np.ndarray,
+    none: float | None,
     stopped: Callable[[int], bool],
 ) -> tuple[list[Level], bool]:
     """Improve a perfect matching of a square matrix until it is lexicographically least.
@@ -105,6 +106,8 @@ def solve(
         Costs in CSR.
     mate : int array
         The row of each column; at the end, that of the best matching.
+    none : number, optional
+        What entries cost that do not count, less than all others.
     stopped : callable
         Called with the number of entries done at least every half second; True ends the search.
 
@@ -114,7 +117,7 @@ def solve(
         Those that are needed, the greatest first.
     has_ended : bool
     """
-    graph, work = _begin(entries, mate)
+    graph, work = _begin(entries, mate, none)
     levels: list[Level] = []
     end = _MORE
     while end != _ENDED and not stopped(int(work.state[_AT])):
@@ -127,12 +130,16 @@ def solve(
     return levels, end == _ENDED
 
 
-def _begin(entries: tuple[np.ndarray, np.ndarray, np.ndarray], mate: np.ndarray) -> tuple:
+def _begin(
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray], mate: np.ndarray, none: float | None
+) -> tuple[_Graph, _Work]:
     indptr, indices, weights = entries
     size, rows = mate.size, owners(indptr, indices).astype(np.int32)
     numbers = np.arange(indices.size)
     col_indptr, _, col_entries = transpose_values(indptr, indices, numbers, size)
     order = np.argsort(weights, kind="stable")[::-1].copy()
+    if none is not None:
+        order = order[weights[order] > none]
     graph = _Graph(indptr, indices, weights, rows, col_indptr, col_entries, order)
     is_pair = mate[indices] == rows
     pair = np.full(size, NONE)
