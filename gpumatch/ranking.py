@@ -8,6 +8,8 @@ from typing import Any
 
 from gpumatch.costs import CostBatch, as_costs, is_batch
 from gpumatch.dispatch.arguments import checked_flag, checked_threads
+from gpumatch.numeric.arrays import device_array
+from gpumatch.problems.device_ranking import rank_on_device
 from gpumatch.problems.ranking import Ranked, rank, rank_all
 from gpumatch.results.ranking import RankedAssignments, RankedBatch
 from gpumatch.running.control import Callback, Control, with_interrupts_result
@@ -69,6 +71,10 @@ def k_best(
 
     Notes
     -----
+    A matrix, or an array of matrices, on a device is ranked there, a warp a problem, if no proof is
+    asked for and rows times columns times k are at most 2**26. Such a run cannot be stopped.
+    Everything else is ranked on the host, and its results go to the device of the costs.
+
     Integer costs are ranked exactly. The order of other costs is true up to rounding: an assignment
     that is left out may be cheaper than the last one by some units in the last place of the largest
     cost for each pair, but not by more.
@@ -102,14 +108,19 @@ def k_best(
     workers = checked_threads(threads)
     progress = checked_flag(progress, "progress")
     control = Control(time_limit=time_limit, progress=progress, callback=callback)
+    if type(C) is device_array() and C.ndim in (2, 3) and sizes is None:
+        ranked = rank_on_device(C, wish)
+        if ranked is not None:
+            return ranked if C.ndim == 3 else ranked[0]
     if sizes is not None or is_batch(C):
         problems = C if isinstance(C, CostBatch) else CostBatch(C, sizes)
         control.total = wish.k * len(problems)
-        return RankedBatch(rank_all(problems, wish, control, workers), wish.k, problems.shape[0])
+        ranked_all = rank_all(problems, wish, control, workers)
+        return RankedBatch.of(ranked_all, wish.k, problems.shape[0])
     control.total = wish.k
-    ranked = rank(as_costs(C, weight, row_nodes), wish, control.tick)
-    control.close(len(ranked))
-    return ranked
+    alone = rank(as_costs(C, weight, row_nodes), wish, control.tick)
+    control.close(len(alone))
+    return alone
 
 
 def _checked_count(k: Any) -> int:

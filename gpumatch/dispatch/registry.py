@@ -387,6 +387,12 @@ RANKING_PROOF = _CPU + "ranking.proof:prove"
 LEXICOGRAPHIC = _CPU + "ranking.lexicographic:solve"
 """The function that makes a bottleneck assignment lexicographically least, on the host."""
 
+RANKING_ON_DEVICE, FITS_RANKING = (
+    _CUDA + "assignment.batched.ranking:rank_frames",
+    _CUDA + "assignment.batched.ranking:fits",
+)
+"""The functions that rank the assignments of many frames on a GPU, and say if it should."""
+
 BOTTLENECK_PATHS = _CPU + "assignment.bottleneck:raise_threshold"
 """The function that finds bottlenecks by paths."""
 

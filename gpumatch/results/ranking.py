@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,27 +135,47 @@ class RankedBatch(Sequence[RankedAssignments]):
         How many assignments each problem has, at most k.
     proven : bool array of length B
         As of `RankedAssignments`.
+
+    Arrays are on the device if the costs are.
     """
 
-    def __init__(self, ranked: Sequence[RankedAssignments], k: int, nrows: int) -> None:
-        self._ranked = list(ranked)
-        self.counts = np.array([len(one) for one in self._ranked], np.int64)
-        self.proven = np.array([one.proven for one in self._ranked], bool)
-        size = len(self._ranked)
-        self.row_to_col = np.full((size, k, nrows), -1, np.int32)
-        is_integer = all(one.objective.dtype.kind == "i" for one in self._ranked)
+    def __init__(
+        self,
+        row_to_col: Any,
+        objective: Any,
+        counts: Any,
+        proven: Any,
+        one: Callable[[int], RankedAssignments],
+    ) -> None:
+        self.row_to_col, self.objective = row_to_col, objective
+        self.counts, self.proven, self._one = counts, proven, one
+
+    @classmethod
+    def of(cls, ranked: Sequence[RankedAssignments], k: int, nrows: int) -> RankedBatch:
+        """The batch of these results, on the host."""
+        size = len(ranked)
+        row_to_col = np.full((size, k, nrows), -1, np.int32)
+        is_integer = all(one.objective.dtype.kind == "i" for one in ranked)
         far = np.int64(2**63 - 1) if is_integer else np.inf
-        sign = -1 if any(one.maximize for one in self._ranked) else 1
-        self.objective = np.full((size, k), sign * far)
-        for one, mates, objective in zip(self._ranked, self.row_to_col, self.objective):
+        sign = -1 if any(one.maximize for one in ranked) else 1
+        objective = np.full((size, k), sign * far)
+        for one, mates, totals in zip(ranked, row_to_col, objective):
             mates[: len(one), : one.row_to_col.shape[1]] = one.row_to_col
-            objective[: len(one)] = one.objective
+            totals[: len(one)] = one.objective
+        counts = np.array([len(one) for one in ranked], np.int64)
+        proven = np.array([one.proven for one in ranked], bool)
+        return cls(row_to_col, objective, counts, proven, list(ranked).__getitem__)
 
     def __len__(self) -> int:
-        return len(self._ranked)
+        return int(self.counts.size)
 
     def __getitem__(self, number: Any) -> Any:
-        return self._ranked[number]
+        """The assignments of one problem, or a list of them for a slice."""
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there are {len(self)} problems; got number {number}")
+        return self._one(number % len(self))
 
     def __repr__(self) -> str:
         return f"RankedBatch({len(self)} problems, {int(self.counts.sum())} assignments)"
