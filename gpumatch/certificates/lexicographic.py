@@ -131,7 +131,7 @@ def _levels_of(
     size = longer
     if is_doubled:
         size = len(result.row_to_col) + len(result.col_to_row)
-    levels = []
+    levels: list[tuple[float, np.ndarray, np.ndarray]] = []
     for level in result.levels:
         value = sign * python_number("the cost of a level", level.value)
         vertices = check_numbers("vertices of a level", level.vertices, level.numbers.size)

@@ -43,12 +43,12 @@ def solve(costs: Costs, request: Request) -> LexicographicAssignment:
     """Find the assignment whose costs, from the largest on, are lexicographically least."""
     control, goal = request.control, request.goal(costs)
     begun = bottleneck.solve(costs, request._replace(objective="bottleneck"))
-    if begun.size == 0 or not begun.proven:
+    worst = begun.objective
+    if worst is None or not begun.proven:
         return _result(costs, goal, begun, begun.row_to_col, [], request)
     with control.part("costs"):
         problem = goal.problem(costs.to_host())
-        limit = -begun.objective if goal.maximize else begun.objective
-        indptr, indices, weights = problem.up_to(limit).entries()
+        indptr, indices, weights = problem.up_to(-worst if goal.maximize else worst).entries()
         mates = begun.col_to_row if goal.transposed else begun.row_to_col
         square, mate, none = _squared(
             indptr.astype(np.int64), indices, weights, array_of(np, mates), problem.shape

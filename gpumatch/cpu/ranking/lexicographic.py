@@ -144,11 +144,14 @@ def _begin(
     is_pair = mate[indices] == rows
     pair = np.full(size, NONE)
     pair[rows[is_pair]] = numbers[is_pair]
-    queue = np.zeros((2, size), np.int32)
+    row_part, col_part = np.zeros((2, size), np.int32)
     return graph, _Work(
-        np.zeros(indices.size, np.int8), *np.zeros((2, size), np.int32), pair,
-        mate.astype(np.int64), np.zeros((2, size), np.int64), np.full((2, size), NONE), queue,
-        np.empty(size, np.int64), np.zeros(8, np.int64),
+        np.zeros(indices.size, np.int8), row_part, col_part, pair, mate.astype(np.int64),
+        mark=np.zeros((2, size), np.int64),
+        link=np.full((2, size), NONE),
+        queue=np.zeros((2, size), np.int32),
+        stuck=np.empty(size, np.int64),
+        state=np.zeros(8, np.int64),
     )  # fmt: skip
 
 
