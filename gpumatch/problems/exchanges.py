@@ -140,12 +140,13 @@ def _near(
     """The allowed pairs of a tile with slacks up to `within`."""
     rows, cols, values = costs.tile(tile)
     number = np.float64 if any(dual.dtype.kind == "f" for dual in sides.duals) else np.int64
-    is_allowed = abs(values) < np.inf
     slack = values.astype(number) * (-1 if a.maximize else 1)
     slack = slack - sides.duals[0][rows] - sides.duals[1][cols]
     if sides.base is not None:
         slack = slack - sides.base[rows]
-    marks = is_allowed & (slack <= within)
+    marks = slack <= within
+    if values.dtype.kind == "f":
+        marks &= abs(values) < np.inf
     if sides.in_cover is not None:
         marks &= ~(sides.in_cover[0][rows] & sides.in_cover[1][cols])
         if a.cost_limit is not None:
