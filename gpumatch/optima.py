@@ -253,7 +253,13 @@ def _edges(A: Any, m: Any, backend: BackendName, *, forced: bool) -> MatchingEdg
     )
     return MatchingEdges(
         csr_of(ones, indices, indptr, graph.shape),
-        blocks=tuple(array_of(given.xp, side) for side in (blocks.row_block, blocks.col_block)),
+        forced=forced,
+        row_to_col=array_of(given.xp, matching.row_to_col),
+        blocks=(
+            array_of(given.xp, blocks.row_block),
+            array_of(given.xp, blocks.col_block),
+            blocks.total - 1,
+        ),
         is_unique=is_unique,
         witness=functools.partial(_matching_with, given, matching),
     )

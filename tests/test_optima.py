@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import networkx as nx
@@ -177,6 +178,8 @@ def test_edges_of_matchings_are_those_of_brute_force():
         assert possible.is_unique == forced.is_unique == (len(matchings) == 1)
         rows, cols = A.nonzero()
         assert (possible.row_block[rows] <= possible.col_block[cols]).all()
+        assert gm.verify(A, possible).size == len(possible)
+        assert gm.verify(A, forced).size == len(forced)
         for row, col in possible.edges().tolist():
             mates = possible.witness(row, col).tolist()
             pairs = {(i, j) for i, j in enumerate(mates) if j >= 0}
@@ -207,3 +210,45 @@ def test_graphs_of_networkx_and_components_agree():
     )
     assert len(edges) == inside
     assert list(itertools.islice(edges.edges().tolist(), 1))
+
+
+def forged(edges, **fields):
+    other = copy.copy(edges)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return other
+
+
+FORGERIES = {
+    "others": lambda e, f: forged(e, matrix=f.matrix),
+    "forced": lambda e, f: forged(e, forced=True),
+    "unique": lambda e, f: forged(e, is_unique=not e.is_unique),
+    "one block": lambda e, f: forged(
+        e, row_block=e.row_block * 0 + 1, col_block=e.col_block * 0 + 1
+    ),
+    "rows apart": lambda e, f: forged(e, row_block=np.arange(e.row_block.size, dtype=np.int32)),
+    "columns earlier": lambda e, f: forged(e, col_block=e.col_block * 0),
+    "fewer pairs": lambda e, f: forged(e, row_to_col=np.where(e.row_block == 1, -1, e.row_to_col)),
+    "no pairs": lambda e, f: forged(e, row_to_col=np.full_like(e.row_to_col, -1)),
+    "a column twice": lambda e, f: forged(e, row_to_col=e.row_to_col * 0),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_edges_are_refused(name):
+    A = np.array(
+        [
+            [1, 1, 0, 0, 0, 1],
+            [0, 0, 1, 1, 0, 0],
+            [0, 0, 1, 1, 0, 1],
+            [0, 0, 0, 0, 1, 0],
+            [0, 0, 0, 0, 0, 1],
+            [0, 0, 0, 0, 0, 1],
+        ]
+    )
+    edges, forced = gm.possible_edges(A), gm.forced_edges(A)
+    gm.verify(A, edges)
+    gm.verify(A, forced)
+    assert (len(edges), len(forced)) == (9, 1)
+    with pytest.raises(gm.CertificateError):
+        gm.verify(A, FORGERIES[name](edges, forced))

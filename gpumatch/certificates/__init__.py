@@ -24,6 +24,7 @@ from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import BatchCertificate, verify_batch
 from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verify_form
 from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
+from gpumatch.certificates.edges import EdgesCertificate, verify_edges
 from gpumatch.certificates.files import Proof, load, save
 from gpumatch.certificates.general import GeneralCertificate, verify_general
 from gpumatch.certificates.general_weights import (
@@ -52,6 +53,7 @@ __all__ = [
     "BoundCertificate",
     "Certificate",
     "CertificateError",
+    "EdgesCertificate",
     "GeneralCertificate",
     "GeneralWeightCertificate",
     "LexicographicCertificate",
@@ -90,8 +92,8 @@ def verify(
         GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
     result : Matching, GeneralMatching, GeneralWeightMatching, BMatching, Assignment, \
             BottleneckAssignment, LexicographicAssignment, Transport, DulmageMendelsohn, \
-            BlockTriangularForm, ProductMatching, RankedAssignments, or a batch of assignments, \
-            flows or rankings
+            BlockTriangularForm, ProductMatching, RankedAssignments, MatchingEdges, or a batch of \
+            assignments, flows or rankings
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,
@@ -177,6 +179,8 @@ def verify(
         return verify_assignment(A, result, optimal=optimal)
     if not optimal:
         raise TypeError("optimal=False is for assignments and flows of least or greatest total")
+    if hasattr(result, "forced"):
+        return verify_edges(A, result)
     if hasattr(result, "levels"):
         return verify_lexicographic(A, result)
     if hasattr(result, "threshold_cover"):

@@ -104,17 +104,32 @@ class MatchingEdges(_Entries):
         The edges.
     is_unique : bool
         True if there is one maximum matching only.
+    forced : bool
+        True if all maximum matchings have these edges, False if some have.
+    row_to_col : int32 array
+        A maximum matching: the column of each row.
     row_block, col_block : int32 arrays
         The order of the Dulmage–Mendelsohn decomposition: no edge leads from the row of a block to
         the column of an earlier one. So an edge between two blocks is in no maximum matching, and
         the edge of a block of one row and one column is in all. Other edges within a block are in
         some, and not in all. Block 0 has the underdetermined part, the last one the overdetermined
         part; both may be empty.
+    last_block : int
+        The number of the last block.
     """
 
-    def __init__(self, matrix: Any, *, blocks: tuple[Any, Any], **common: Any) -> None:
+    def __init__(
+        self,
+        matrix: Any,
+        *,
+        forced: bool,
+        blocks: tuple[Any, Any, int],
+        row_to_col: Any,
+        **common: Any,
+    ) -> None:
         super().__init__(matrix, **common)
-        self.row_block, self.col_block = blocks
+        self.forced, self.row_to_col = forced, row_to_col
+        self.row_block, self.col_block, self.last_block = blocks
 
     def __repr__(self) -> str:
         ends = "one maximum matching" if self.is_unique else "several maximum matchings"
