@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpumatch.compiling import warmup
     from gpumatch.costs import DenseCosts, FunctionCosts, PointCosts, SparseCosts
     from gpumatch.dispatch.registry import algorithms
+    from gpumatch.live import Session
     from gpumatch.matching import maximum_matching
     from gpumatch.optima import alternatives, forced_edges, possible_edges
     from gpumatch.problems.cardinality import InfeasibleError
@@ -47,6 +48,7 @@ __all__ = [
     "InfeasibleError",
     "Matching",
     "PointCosts",
+    "Session",
     "SparseCosts",
     "Transport",
     "algorithms",
@@ -80,6 +82,7 @@ _HOME = {
     "InfeasibleError": "problems.cardinality",
     "Matching": "results.matching",
     "PointCosts": "costs",
+    "Session": "live",
     "SparseCosts": "costs",
     "Transport": "results.transport",
     "algorithms": "dispatch.registry",

@@ -201,16 +201,11 @@ def _least_mate(nums, marks, front, count):
 
 
 @vector_kernel
-def _grow(costs, nums, nums2, marks, marks2, size, front, leave, leaver):
-    """Scan the mate of the nearest vertex of the other side; or find that this has none.
+def _grow(costs, nums, nums2, marks, marks2, x, size, front, leave, leaver):
+    """Scan x, whose mate is the nearest vertex outside the tree.
 
-    Returns the new front, the distance and the vertex at which one of this side would leave, and
-    the unmatched vertex of the other side, or -1.
+    Returns the new front, and the distance and the vertex at which one of this side would leave.
     """
-    count = marks2[COUNTS, SLOTS]
-    x = _least_mate(nums2, marks2, front, count)
-    if x < 0:
-        return front, front, np.int32(-1), np.int32(-1 - x)
     k = marks[MATE, x]
     offset = front - (costs[x, k] - nums2[DUAL, k])
     marks2[TREE, size] = k
@@ -222,8 +217,8 @@ def _grow(costs, nums, nums2, marks, marks2, size, front, leave, leaver):
         going = greater(nums[SCALARS, TOP] + offset, front)  # by rounding, the sum may be less
         if going < leave:
             leave, leaver = going, x
-    least = _relax(costs, nums2, marks2, x, offset, count)
-    return greater(least, front), leave, leaver, np.int32(-1)
+    least = _relax(costs, nums2, marks2, x, offset, marks2[COUNTS, SLOTS])
+    return greater(least, front), leave, leaver
 
 
 @vector_kernel
@@ -276,13 +271,19 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
             if front + radius2 >= path:
                 meets, leave = True, lesser(leave, path - radius2)
                 break
-            before = front
-            front, leave, leaver, sink = _grow(
-                own, nums, nums2, marks, marks2, size, front, leave, leaver
-            )
-            if sink >= 0:
+            x = _least_mate(nums2, marks2, front, cols)
+            k = -1 - x if x < 0 else marks[MATE, x]
+            if x < 0 and k != j:
+                sink, leave, leaver = np.int32(k), front, np.int32(-1)
                 continue
-            radius = before
+            if x < 0 or nums[SHOWN, x] == -np.inf:  # by rounding, the trees meet before the radii
+                meets, leave, path = True, radius, radius + radius2
+                x_meet, k_meet = marks2[PRED, k], k
+                break
+            radius = front
+            front, leave, leaver = _grow(
+                own, nums, nums2, marks, marks2, x, size, front, leave, leaver
+            )
             size += 1
             if j >= 0:
                 there, k = _shortest_joint(nums2, nums, marks, j, size2)
@@ -292,13 +293,19 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
             if front2 + radius >= path:
                 meets, leave = True, radius
                 break
-            before = front2
-            front2, leave2, leaver2, sink2 = _grow(
-                other, nums2, nums, marks2, marks, size2, front2, leave2, leaver2
-            )
-            if sink2 >= 0:
+            k = _least_mate(nums, marks, front2, rows)
+            x = -1 - k if k < 0 else marks2[MATE, k]
+            if k < 0 and x != r:
+                sink2, leave2, leaver2 = np.int32(x), front2, np.int32(-1)
                 continue
-            radius2 = before
+            if k < 0 or nums2[SHOWN, k] == -np.inf:
+                meets, leave, path = True, radius, radius + radius2
+                x_meet, k_meet = x, marks[PRED, x]
+                break
+            radius2 = front2
+            front2, leave2, leaver2 = _grow(
+                other, nums2, nums, marks2, marks, k, size2, front2, leave2, leaver2
+            )
             size2 += 1
             there, x = _shortest_joint(nums, nums2, marks2, r, size)
             if there < path:

@@ -29,7 +29,9 @@ from gpumatch.cpu.assignment.live.state import (
     SLOTS,
     TOP,
     USED,
+    WAITS,
 )
+from gpumatch.numeric.fair_duals import differences_below
 
 __all__ = ["Report", "Table"]
 
@@ -51,7 +53,8 @@ class Report(NamedTuple):
     size : int
         The number of pairs.
     objective, gap : int or float
-        The gap is -1 if it is too large for a proof.
+    proven : bool
+        Whether the duals prove the pairs optimal.
     """
 
     mates: np.ndarray
@@ -59,6 +62,7 @@ class Report(NamedTuple):
     size: int
     objective: float
     gap: float
+    proven: bool
 
 
 class Table:
@@ -99,6 +103,13 @@ class Table:
         )
         self.numbers[0][SCALARS, TOP] = limit
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name != "_state"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._hold(self.costs, self.numbers, self.marks)
+
     def _hold(self, costs: list[Any], numbers: list[Any], marks: list[Any]) -> None:
         self.costs, self.numbers, self.marks = costs, numbers, marks
         # The arrays as kernels for rows, and for columns, take them.
@@ -110,17 +121,21 @@ class Table:
     # -- changes -----------------------------------------------------------------------------------
 
     def set_line(self, side: int, slot: int, values: np.ndarray, largest: float) -> int:
-        """Give a row (side 0) or column new costs; return if they fit, as `changes` says."""
+        """Give a row (side 0) or column new costs; return if they fit, as `changes` says.
+
+        If the slot is the next one, it is a new row or column.
+        """
         return _set_line(
             *self._state[side], slot, values, self.sign, largest, self.most, self.mode
         )  # fmt: skip
 
-    def add_line(self, side: int, values: np.ndarray, largest: float) -> int:
-        """Put a row or column into the next slot; return if its costs fit."""
-        slot = int(self.marks[side][COUNTS, SLOTS])
-        if slot == self.costs[side].shape[0]:
-            self._grow(side)
-        return self.set_line(side, slot, values, largest)
+    def slots(self, side: int) -> int:
+        """The slots that have been in use; a new row or column gets the next one."""
+        return int(self.marks[side][COUNTS, SLOTS])
+
+    def has_room(self, side: int) -> bool:
+        """True if there is a next slot."""
+        return self.slots(side) < self.costs[side].shape[0]
 
     def remove_line(self, side: int, slot: int) -> None:
         """Remove a row or column."""
@@ -132,7 +147,7 @@ class Table:
             *self._state[0], row, col, cost, self.sign, largest, self.most, self.mode
         )  # fmt: skip
 
-    def _grow(self, side: int) -> None:
+    def grow(self, side: int) -> None:
         """Make room for twice as many rows or columns."""
         shape = list(self.costs[0].shape)
         shape[side] *= 2
@@ -172,8 +187,15 @@ class Table:
         while _serve(*self._state[0], self.mode, self.is_exact, BUDGET):
             pass
 
-    def report(self, rows: int, cols: int) -> Report:
-        """What the assignment of so many rows and columns is, if nothing waits."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        rows, cols = (int(np.count_nonzero(marks[USED])) for marks in self.marks)
+        return rows, cols
+
+    def report(self) -> Report:
+        """What the assignment is, if nothing waits."""
+        rows, cols = self.shape
         mates, numbers = np.empty(rows + cols, np.int32), np.empty(2 * rows + cols)
         totals = np.empty(4)
         _report(
@@ -181,18 +203,22 @@ class Table:
             mates, numbers, totals,  # OUT
         )  # fmt: skip
         size, total, rest, gap = totals.tolist()
+        objective, proven = total + rest, gap >= 0
         if self.is_exact:
-            return Report(
-                mates, numbers.view(np.int64), int(size), int(total) + int(rest), int(gap)
-            )
-        return Report(mates, numbers, int(size), total + rest, gap)
+            numbers, objective, gap = numbers.view(np.int64), int(total) + int(rest), int(gap)
+        return Report(mates, numbers, int(size), objective, gap, proven)
 
-    def violator(self, rows: int, cols: int) -> tuple[np.ndarray, np.ndarray]:
+    def cover(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and columns of a minimum vertex cover, without a limit."""
+        rows, cols = (marks[FREE][marks[USED] == 1] == 0 for marks in self.marks)
+        return rows.nonzero()[0], cols.nonzero()[0]
+
+    def violator(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows and columns of a Hall violator, if the smaller side is not wholly matched."""
-        free = [marks[FREE][marks[USED] == 1] == 1 for marks in self.marks]
-        if rows <= cols:
-            return free[0].nonzero()[0], (~free[1]).nonzero()[0]
-        return (~free[0]).nonzero()[0], free[1].nonzero()[0]
+        rows, cols = (marks[FREE][marks[USED] == 1] == 1 for marks in self.marks)
+        if rows.size <= cols.size:
+            return rows.nonzero()[0], (~cols).nonzero()[0]
+        return (~rows).nonzero()[0], cols.nonzero()[0]
 
     def values(self) -> np.ndarray:
         """The costs as they were given, of the slots in use; infinities forbid."""
@@ -202,34 +228,47 @@ class Table:
 
     # -- states ------------------------------------------------------------------------------------
 
-    def load(self, costs: np.ndarray, mates: Any, duals: Any, free: Any) -> None:
-        """Hold these costs, to be minimised, of the slots in use; their pairs and fair duals."""
-        slots = [marks[USED].nonzero()[0] for marks in self.marks]
-        self.costs[0][np.ix_(*slots)] = costs
-        self.costs[1][np.ix_(*slots[::-1])] = costs.T
-        for side, (numbers, marks) in enumerate(zip(self.numbers, self.marks)):
-            own, others = slots[side], slots[1 - side]
-            numbers[DUAL, own] = numbers[SHOWN, own] = duals[side]
-            marks[MATE, own] = -1 - own
-            is_matched = mates[side] >= 0
-            marks[MATE, own[is_matched]] = others[mates[side][is_matched]]
-            marks[FREE, own] = free[side]
-            marks[COUNTS] = 0
-            marks[COUNTS, SLOTS] = own[-1] + 1 if own.size else 0
-            marks[COUNTS, BOUND] = own.size - int(np.count_nonzero(free[side]))
-
     def reserve(self, rows: int, cols: int) -> None:
         """Take the first slots into use, for costs that are loaded next."""
         for marks, count in zip(self.marks, (rows, cols)):
             marks[USED, :count] = 1
 
-    def saved(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Copies of all but the costs."""
-        return [part.copy() for part in self.numbers], [part.copy() for part in self.marks]
+    def load(self, costs: np.ndarray, mates: Any, duals: Any, free: Any) -> None:
+        """Hold these costs, to be minimised, of the slots in use; their pairs and fair duals.
 
-    def restore(self, saved: tuple[list[np.ndarray], list[np.ndarray]]) -> None:
-        """Go back to what was saved. The costs must be the same again."""
-        for part, old in zip(self.numbers + self.marks, [*saved[0], *saved[1]]):
+        With a limit, the duals of the rows are read off the costs.
+        """
+        slots = [marks[USED].nonzero()[0] for marks in self.marks]
+        self.costs[0][np.ix_(*slots)] = costs
+        self.costs[1][np.ix_(*slots[::-1])] = costs.T
+        for side, (numbers, marks) in enumerate(zip(self.numbers, self.marks)):
+            own, others = slots[side], slots[1 - side]
+            numbers[DUAL, own] = duals[side]
+            marks[MATE, own] = -1 - own
+            is_matched = mates[side] >= 0
+            marks[MATE, own[is_matched]] = others[mates[side][is_matched]]
+            marks[FREE, own], marks[WAITS] = free[side], 0
+            marks[COUNTS] = 0
+            marks[COUNTS, SLOTS] = own[-1] + 1 if own.size else 0
+            marks[COUNTS, BOUND] = own.size - int(np.count_nonzero(free[side]))
+        if self.mode != BY_COVER:
+            rows, cols = self.numbers
+            for slot in slots[0].tolist():
+                below = differences_below(self.costs[0][slot, slots[1]], cols[DUAL, slots[1]])
+                rows[DUAL, slot] = min(rows[SCALARS, TOP], below.min(initial=np.inf))
+        for numbers in self.numbers:
+            numbers[SHOWN] = numbers[DUAL]
+
+    def saved(self, side: int, slot: int) -> tuple[Any, ...]:
+        """Copies of all but the costs, and of the costs of one row or column."""
+        parts = [part.copy() for part in self.numbers + self.marks]
+        return side, slot, self.costs[side][slot].copy(), parts
+
+    def restore(self, saved: tuple[Any, ...]) -> None:
+        """Go back to what was saved, if no other costs have changed."""
+        side, slot, line, parts = saved
+        self.costs[side][slot] = self.costs[1 - side][:, slot] = line
+        for part, old in zip(self.numbers + self.marks, parts):
             part[:] = old
 
 

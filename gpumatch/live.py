@@ -1,0 +1,616 @@
+"""The front door to live problems: an optimal assignment that is kept while its problem changes.
+
+A `Session` knows rows and columns by their ids, checks what it gets, and makes snapshots. What it
+keeps is a table of `gpumatch.cpu.assignment.live`, which knows slots.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+import time
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from gpumatch.assignment import assign
+from gpumatch.costs import Costs, as_costs
+from gpumatch.dispatch.arguments import check_one_of, checked_flag
+from gpumatch.interop.sparse import csr_of
+from gpumatch.numeric.arrays import as_array
+from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.request import CARDINALITIES, Cardinality, checked_limit
+from gpumatch.results.assignment import Assignment
+from gpumatch.running.interrupts import InterruptsHeld
+
+with InterruptsHeld():
+    from gpumatch.cpu.assignment.live.changes import (
+        AT_LIMIT,
+        BY_COVER,
+        BY_LIMIT,
+        FIT,
+        TOO_LARGE,
+    )
+    from gpumatch.cpu.assignment.live.tables import Report, Table
+
+__all__ = ["Session", "Snapshot"]
+
+LARGEST = 2.0**1000
+"""The greatest magnitude of floats."""
+EXACT = 2**49
+"""For integers, (n + 1) max|c| must be less, so that sums of floats are exact."""
+
+_FLOAT64 = np.dtype(np.float64)
+_P, _T = ParamSpec("_P"), TypeVar("_T")
+
+
+class Snapshot(Assignment):
+    """The assignment of a session at one time. Later changes do not touch it.
+
+    It is an `Assignment` of the matrix that `Session.costs` returned at that time.
+
+    Attributes
+    ----------
+    row_ids, col_ids : int64 arrays of length nrows, ncols
+        The id of each row and of each column of the arrays. They increase.
+    """
+
+    row_ids: np.ndarray
+    col_ids: np.ndarray
+
+    @property
+    def pairs(self) -> dict[int, int]:
+        """The id of the column of each matched row, by the id of the row."""
+        rows, cols = self.row_ids[self.row_ind], self.col_ids[self.col_ind]
+        return dict(zip(rows.tolist(), cols.tolist()))
+
+
+def _alone(
+    method: Callable[Concatenate[Session, _P], _T],
+) -> Callable[Concatenate[Session, _P], _T]:
+    """A method that raises RuntimeError while another thread is in one."""
+
+    @functools.wraps(method)
+    def call(self: Session, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not self._lock.acquire(False):
+            raise RuntimeError(
+                "this session is in use: it is for one thread at a time, and a callback or the "
+                "conversion of an argument must not call it"
+            )
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._lock.release()
+
+    return call
+
+
+class Session:
+    """An assignment problem that changes, with its optimum kept.
+
+    Parameters
+    ----------
+    C : two-dimensional array, sparse matrix, or whatever else `assign` takes on the host
+        The costs to begin with: boolean, integer or floating, of any shape, (0, 0) included.
+        ``inf`` (``-inf`` to be maximised) forbids a pair, and so does what a sparse matrix does not
+        store.
+        The session keeps two dense tables of float64: 16 bytes for each pair.
+    maximize, cardinality, cost_limit
+        As for `assign`. The limit is one number. With ``"maximum"``, costs beyond the limit are
+        held as forbidden.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        The numbers of rows and columns now.
+    row_ids, col_ids : int64 arrays
+        The ids of the rows and the columns now, in increasing order.
+    maximize, cardinality, cost_limit
+        The arguments.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong. If costs are integers, (n + 1) max|c| must be below 2**49 for n
+        vertices of the smaller side; floats must be below 2**1000.
+
+    Notes
+    -----
+    Rows and columns have ids: those of C are 0, 1, and so on. A new one gets the next number. No
+    id is used again, and none changes when others go.
+
+    A change costs a scan of its line. If it parts a pair, `solve` finds a path, or two, in O(nm) at
+    worst; in random matrices of n rows it reads about the square root of n lines at each end of the
+    path (docs/algorithms/live.md). Changes before a `solve` wait for it together.
+
+    Integers are exact. The gap of floats is rigorous, as that of `assign`. If rounding ever leaves
+    more than a proof may have, the session solves the problem afresh.
+
+    A session is for one thread at a time; a call from another one raises a RuntimeError. It
+    pickles, with its state.
+
+    Examples
+    --------
+    >>> import numpy as np, gpumatch as gm
+    >>> s = gm.Session([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
+    >>> s.solve().objective
+    5
+    >>> s.price_of.set_cost(0, 1, 9), s.objective
+    (1, 5)
+    >>> s.set_cost(0, 1, 9)
+    >>> new = s.add_row([1, 1, 1])
+    >>> s.remove_row(1)
+    >>> a = s.solve()
+    >>> a.objective, a.pairs
+    (6, {0: 2, 2: 1, 3: 0})
+    >>> print(gm.verify(s.costs(), a))
+    optimal: 3 pairs of total 6, and dual prices of total 6, checked on 9 pairs; the gap is 0
+    """
+
+    def __init__(
+        self,
+        C: Any,
+        *,
+        maximize: bool = False,
+        cardinality: Cardinality = "full",
+        cost_limit: float | None = None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self.maximize = checked_flag(maximize, "maximize")
+        check_one_of("cardinality", cardinality, CARDINALITIES)
+        self.cardinality = cardinality
+        costs = as_costs(C)
+        if costs.on_device:
+            raise TypeError("a session is on the CPU: pass the costs as an array of the host")
+        self.cost_limit = checked_limit(cost_limit, costs.is_integer, maximize)
+        self._is_exact = costs.is_integer and not isinstance(self.cost_limit, float)
+        self._ids = tuple({i: i for i in range(size)} for size in costs.shape)
+        self._next = list(costs.shape)
+        self._arrays: list[np.ndarray | None] = [None, None]
+        self._largest = float(costs.largest)
+        self._check_range(*costs.shape, self._largest, self.cost_limit or 0)
+        self._table = self._new_table(costs.shape)
+        self._table.reserve(*costs.shape)
+        self._load(costs)
+        self._report: Report | None = None
+
+    def _new_table(self, shape: tuple[int, int]) -> Table:
+        sign = -1.0 if self.maximize else 1.0
+        limit = self.cost_limit
+        is_limited = self.cardinality != "maximum" and (
+            limit is not None or self.cardinality == "any"
+        )
+        mode = BY_COVER if not is_limited else BY_LIMIT if limit is None else AT_LIMIT
+        return Table(
+            shape,
+            sign=sign,
+            mode=mode,
+            limit=sign * (limit or 0.0) if is_limited else 0.0,
+            most=math.inf if is_limited or limit is None else sign * limit,
+            is_exact=self._is_exact,
+            is_full=self.cardinality == "full" and not is_limited,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.Lock()
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self._ids[0]), len(self._ids[1])
+
+    @property
+    def row_ids(self) -> np.ndarray:
+        return self._ids_of(0)
+
+    @property
+    def col_ids(self) -> np.ndarray:
+        return self._ids_of(1)
+
+    def _ids_of(self, side: int) -> np.ndarray:
+        ids = self._arrays[side]
+        if ids is None:
+            ids = np.fromiter(self._ids[side], np.int64, len(self._ids[side]))
+            ids.flags.writeable = False
+            self._arrays[side] = ids
+        return ids
+
+    def __repr__(self) -> str:
+        rows, cols = self.shape
+        return f"Session({rows} rows, {cols} columns, cardinality {self.cardinality!r})"
+
+    @_alone
+    def costs(self) -> Any:
+        """The costs now, with a row for each of `row_ids` and a column for each of `col_ids`.
+
+        Returns
+        -------
+        int64 or float64 array of shape `shape`, or scipy.sparse.csr_array
+            Integers of which some are forbidden are sparse; forbidden floats are infinite.
+        """
+        return self._costs()
+
+    def _costs(self) -> Any:
+        values = self._table.values()
+        if not self._is_exact:
+            return values
+        is_allowed = np.isfinite(values)
+        if is_allowed.all():
+            return values.astype(np.int64)
+        rows, cols = is_allowed.nonzero()
+        indptr = np.zeros(values.shape[0] + 1, np.int64)
+        np.cumsum(is_allowed.sum(axis=1), out=indptr[1:])
+        return csr_of(values[rows, cols].astype(np.int64), cols, indptr, values.shape)
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    @_alone
+    def set_cost(self, row: int, col: int, cost: float) -> None:
+        """Give a pair another cost; allow it, if it was forbidden.
+
+        Raises
+        ------
+        KeyError
+            If there is no such row or column.
+        TypeError, ValueError
+            If the cost is not valid.
+        """
+        self._set_cost(self._slot(0, row), self._slot(1, col), cost)
+
+    @_alone
+    def forbid(self, row: int, col: int) -> None:
+        """Forbid a pair. `set_cost` allows it again."""
+        self._set_cost(self._slot(0, row), self._slot(1, col), self._forbidden)
+
+    @_alone
+    def set_row(self, row: int, costs: Any) -> None:
+        """Give a row new costs: an array with one for each of `col_ids`, in their order.
+
+        Raises
+        ------
+        KeyError
+            If there is no such row.
+        TypeError, ValueError
+            If the costs are not valid. Then nothing changes.
+        """
+        self._set_line(0, self._slot(0, row), costs)
+
+    @_alone
+    def set_col(self, col: int, costs: Any) -> None:
+        """Give a column new costs: an array with one for each of `row_ids`, in their order."""
+        self._set_line(1, self._slot(1, col), costs)
+
+    @_alone
+    def add_row(self, costs: Any) -> int:
+        """Add a row, whose costs are as those of `set_row`; return its id."""
+        return self._add_line(0, costs)
+
+    @_alone
+    def add_col(self, costs: Any) -> int:
+        """Add a column, whose costs are as those of `set_col`; return its id."""
+        return self._add_line(1, costs)
+
+    @_alone
+    def remove_row(self, row: int) -> None:
+        """Remove a row. The ids of the others stay, and its own is not used again."""
+        self._remove_line(0, row)
+
+    @_alone
+    def remove_col(self, col: int) -> None:
+        """Remove a column. The ids of the others stay, and its own is not used again."""
+        self._remove_line(1, col)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    @property
+    def objective(self) -> float:
+        """The total cost of an optimal assignment now. It costs as much as `solve`, less a few µs.
+
+        Raises
+        ------
+        InfeasibleError
+            As `solve`.
+        """
+        return self._objective()
+
+    @_alone
+    def _objective(self) -> float:
+        return self._reported().objective
+
+    @_alone
+    def solve(self) -> Snapshot:
+        """Return an optimal assignment of the problem as it is now.
+
+        Returns
+        -------
+        Snapshot
+            An `Assignment` of the matrix that `costs` returns, which has the ids in `row_ids` and
+            `col_ids`.
+
+        Raises
+        ------
+        InfeasibleError
+            If no full assignment exists. It has the ids of the rows and columns that show it. The
+            session can go on: later changes may make it feasible again.
+        """
+        began = time.perf_counter()
+        report = self._reported()
+        nrows, ncols = self.shape
+        mates, numbers = report.mates.copy(), report.numbers.copy()
+        row_to_col, paid = mates[:nrows], numbers[nrows + ncols :]
+        size = report.size
+        found = Snapshot(
+            row_to_col,
+            mates[nrows:],
+            numbers[:nrows],
+            numbers[nrows : nrows + ncols],
+            pair_costs=paid if size == nrows else paid[row_to_col >= 0],
+            objective=report.objective,
+            gap=report.gap,
+            proven=report.proven,
+            maximize=self.maximize,
+            cardinality=self.cardinality,
+            cost_limit=self.cost_limit,
+            cover=self._table.cover() if self.cardinality == "maximum" else None,
+            size=size,
+            stats={
+                "algorithm": "session",
+                "backend": "cpu",
+                "seconds": {"search": time.perf_counter() - began},
+            },
+        )
+        found.row_ids, found.col_ids = self._ids_of(0), self._ids_of(1)
+        return found
+
+    @property
+    def price_of(self) -> Prices:
+        """What a change would cost: ``s.price_of.set_row(i, costs)``, and so on for each change.
+
+        Its methods have the names and the arguments of those that change the session. They return
+        by how much the objective would grow, and change nothing: ``inf`` (``-inf`` to be maximised)
+        if no full assignment would exist.
+        """
+        return Prices(self)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    @property
+    def _forbidden(self) -> float:
+        return -math.inf if self.maximize else math.inf
+
+    def _slot(self, side: int, name: int) -> int:
+        try:
+            return self._ids[side][name]
+        except (KeyError, TypeError):
+            what = ("row", "column")[side]
+            raise KeyError(f"there is no {what} with the id {name!r}") from None
+
+    def _set_cost(self, row: int, col: int, cost: Any) -> None:
+        if type(cost) is not float:
+            cost = _number(cost)
+        if self._is_exact and not (cost.is_integer() or cost == self._forbidden):
+            raise TypeError(f"the costs of this session are integers; got {cost!r}")
+        self._check(self._table.set_cost(row, col, cost, self._most), cost)
+
+    def _set_line(self, side: int, slot: int, costs: Any) -> None:
+        values = self._values(side, costs)
+        self._check(self._table.set_line(side, slot, values, self._most), values)
+
+    def _add_line(self, side: int, costs: Any) -> int:
+        slot = self._fill_line(side, costs)
+        name = self._next[side]
+        self._next[side] += 1
+        self._ids[side][name] = slot
+        self._arrays[side] = None
+        return name
+
+    def _fill_line(self, side: int, costs: Any) -> int:
+        """Put a row or column into the next slot, and return that."""
+        values = self._values(side, costs)
+        self._make_room(side)
+        slot = self._table.slots(side)
+        self._check(self._table.set_line(side, slot, values, self._most), values)
+        return slot
+
+    def _make_room(self, side: int) -> None:
+        """See that there is a slot, and that sums stay in their range."""
+        nrows, ncols = (size + (own == side) for own, size in enumerate(self.shape))
+        self._check_range(nrows, ncols, self._largest, self.cost_limit or 0)
+        if not self._table.has_room(side):
+            if 2 * len(self._ids[side]) <= self._table.slots(side):
+                self._table.compact(side)
+                self._ids[side].update(zip(self._ids[side], range(len(self._ids[side]))))
+            else:
+                self._table.grow(side)
+
+    def _remove_line(self, side: int, name: int) -> None:
+        self._table.remove_line(side, self._slot(side, name))
+        del self._ids[side][name]
+        self._arrays[side] = self._report = None
+
+    def _values(self, side: int, costs: Any) -> np.ndarray:
+        """The costs of a line as floats, checked but for their values."""
+        length = len(self._ids[1 - side])
+        is_plain = type(costs) is np.ndarray and costs.dtype == _FLOAT64
+        values = costs if is_plain else as_array(costs, "costs")
+        if values.shape != (length,):
+            other = ("columns", "rows")[side]
+            raise ValueError(
+                f"costs must have one number for each of {length} {other}; got shape {values.shape}"
+            )
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"costs must be real numbers; got dtype {values.dtype}")
+        if self._is_exact and values.dtype.kind == "f":
+            is_whole = (np.floor(values) == values) | np.isinf(values)
+            if not is_whole.all():
+                raise TypeError(f"the costs of this session are integers; got dtype {values.dtype}")
+        return (
+            values
+            if values.flags.c_contiguous and values.dtype == _FLOAT64
+            else np.ascontiguousarray(values, np.float64)
+        )
+
+    def _check(self, fit: int, costs: Any) -> None:
+        """Note a change; raise an error if its costs were not fit."""
+        if fit == FIT:
+            self._report = None
+            return
+        if fit == TOO_LARGE:
+            bound = f"(n + 1) max|cost| < 2**49, so {self._most}" if self._is_exact else "2**1000"
+            raise ValueError(f"a cost is too large for this session: the bound is {bound}")
+        if np.isnan(costs).any():
+            raise ValueError("costs must not be NaN")
+        raise ValueError(
+            f"a cost of {-self._forbidden} would ask for a pair; {self._forbidden} forbids one"
+        )
+
+    def _check_range(self, nrows: int, ncols: int, largest: float, limit: float) -> None:
+        """Set the greatest magnitude of costs for so many rows and columns."""
+        sums = min(nrows, ncols) + 1
+        most = float((EXACT - 1) // sums) if self._is_exact else LARGEST
+        if max(largest, abs(limit)) > most:
+            raise ValueError(
+                f"costs of magnitude {max(largest, abs(limit)):g} are too large for a session: "
+                + ("(n + 1) max|cost| must be below 2**49" if self._is_exact else "at most 2**1000")
+            )
+        self._most = most
+
+    def _reported(self) -> Report:
+        """The state after all changes, served and proven."""
+        if self._report is None:
+            self._report = self._served()
+        if self._lacks_pairs(self._report):
+            rows, cols = self._table.violator()
+            raise InfeasibleError(self._ids_of(0)[rows], self._ids_of(1)[cols])
+        return self._report
+
+    def _served(self) -> Report:
+        self._table.serve()
+        report = self._table.report()
+        if not report.proven:  # rounding has added up, or integers have drifted
+            a = self._load(as_costs(self._costs()))
+            report = self._table.report()
+            if not report.proven:
+                report = _report_of(a)
+        return report
+
+    def _lacks_pairs(self, report: Report) -> bool:
+        return self._table.is_full and report.size < min(self._table.shape)
+
+    @_alone
+    def _price(self, side: int, name: Any, change: Callable[[int], Any]) -> float:
+        """What a change of one row or column, or a new one, adds to the objective."""
+        report, most = self._reported(), self._most
+        if name is None:
+            self._make_room(side)
+            slot = self._table.slots(side)
+        else:
+            slot = self._slot(side, name)
+        before = self._table.saved(side, slot)
+        try:
+            change(slot)
+            after = self._served()
+            is_lacking = self._lacks_pairs(after)
+        finally:
+            self._table.restore(before)
+            self._report, self._most = report, most
+        return self._forbidden if is_lacking else after.objective - report.objective
+
+    def _load(self, costs: Costs) -> Assignment:
+        """Solve the problem afresh, and hold the result."""
+        table, sign = self._table, -1 if self.maximize else 1
+        solve = functools.partial(
+            assign, costs, maximize=self.maximize, cost_limit=self.cost_limit, backend="cpu"
+        )
+        free = [np.ones(size, bool) for size in costs.shape]
+        if table.mode != BY_COVER:
+            a = solve(cardinality=self.cardinality)
+        elif table.is_full:
+            try:
+                a = solve()
+                free[costs.shape[0] > costs.shape[1]][:] = False
+            except InfeasibleError:
+                a = solve(cardinality="maximum")
+        else:
+            a = solve(cardinality="maximum")
+        if a.cardinality == "maximum":
+            for marks, cover in zip(free, a.cover_ind()):
+                marks[cover] = False
+        values = costs.problem(self.maximize, False).as_float().dense()
+        mates = a.row_to_col, a.col_to_row
+        table.load(values, mates, (sign * a.row_dual, sign * a.col_dual), free)
+        return a
+
+
+def _report_of(a: Assignment) -> Report:
+    """What a session reports of an assignment that is not its own."""
+    paid = np.zeros(a.row_to_col.size, a.pair_costs.dtype)
+    paid[a.row_ind] = a.pair_costs
+    return Report(
+        np.concatenate([a.row_to_col, a.col_to_row]),
+        np.concatenate([a.row_dual, a.col_dual, paid]),
+        a.size,
+        a.objective,
+        a.gap,
+        a.proven,
+    )
+
+
+def _number(cost: Any) -> float:
+    """A cost as a float."""
+    if getattr(cost, "ndim", None) == 0:
+        cost = cost.item()
+    if not isinstance(cost, Real):
+        raise TypeError(f"cost must be a real number; got {cost!r}")
+    try:
+        return float(cost)
+    except OverflowError:
+        raise ValueError("cost is beyond the range of float64") from None
+
+
+class Prices:
+    """What changes of a session would cost; see `Session.price_of`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def set_cost(self, row: int, col: int, cost: float) -> float:
+        """What `Session.set_cost` would add to the objective."""
+        s = self._session
+        return s._price(0, row, lambda slot: s._set_cost(slot, s._slot(1, col), cost))
+
+    def forbid(self, row: int, col: int) -> float:
+        """What `Session.forbid` would add to the objective."""
+        return self.set_cost(row, col, self._session._forbidden)
+
+    def set_row(self, row: int, costs: Any) -> float:
+        """What `Session.set_row` would add to the objective."""
+        return self._session._price(0, row, lambda slot: self._session._set_line(0, slot, costs))
+
+    def set_col(self, col: int, costs: Any) -> float:
+        """What `Session.set_col` would add to the objective."""
+        return self._session._price(1, col, lambda slot: self._session._set_line(1, slot, costs))
+
+    def add_row(self, costs: Any) -> float:
+        """What `Session.add_row` would add to the objective."""
+        return self._session._price(0, None, lambda _: self._session._fill_line(0, costs))
+
+    def add_col(self, costs: Any) -> float:
+        """What `Session.add_col` would add to the objective."""
+        return self._session._price(1, None, lambda _: self._session._fill_line(1, costs))
+
+    def remove_row(self, row: int) -> float:
+        """What `Session.remove_row` would add to the objective."""
+        return self._session._price(0, row, lambda slot: self._session._table.remove_line(0, slot))
+
+    def remove_col(self, col: int) -> float:
+        """What `Session.remove_col` would add to the objective."""
+        return self._session._price(1, col, lambda slot: self._session._table.remove_line(1, slot))

@@ -1,0 +1,183 @@
+"""Random changes of sessions, and the same changes of a matrix, which is solved afresh."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gpumatch as gm
+
+CARDINALITIES = ("full", "maximum", "any", "limit")
+
+
+class Drawn:
+    """A random session with the matrix that it should have.
+
+    Costs are few integers or floats of many magnitudes, so that ties, long paths and rounding come
+    up; a share of the pairs is forbidden.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = np.random.default_rng(seed)
+        self.kind = ("few", "many", "floats", "decades")[seed % 4]
+        self.maximize = bool(rng.integers(2))
+        cardinality = CARDINALITIES[seed // 4 % 4]
+        limit = None
+        if cardinality == "limit" or (cardinality == "maximum" and rng.random() < 0.3):
+            limit = float(self.costs(1)[0]) if self.kind in ("floats", "decades") else int(self.costs(1)[0])
+        self.options = {
+            "maximize": self.maximize,
+            "cardinality": "full" if cardinality == "limit" else cardinality,
+            "cost_limit": limit,
+        }
+        self.share = rng.choice([0.0, 0.0, 0.3, 0.8])
+        shape = rng.integers(0, 9, 2)
+        self.C = self.forbidden(self.costs(shape))
+        self.ids = [list(range(size)) for size in shape]
+        self.next = list(shape)
+        self.session = gm.Session(self.given(), **self.options)
+
+    def costs(self, shape):
+        if self.kind == "few":
+            return self.rng.integers(-2, 3, shape).astype(float)
+        if self.kind == "many":
+            return self.rng.integers(-(10**6), 10**6, shape).astype(float)
+        if self.kind == "floats":
+            return self.rng.normal(size=shape)
+        return self.rng.normal(size=shape) * 10.0 ** self.rng.integers(-6, 7, shape)
+
+    def forbidden(self, values):
+        values[self.rng.random(values.shape) < self.share] = -np.inf if self.maximize else np.inf
+        return values
+
+    def given(self):
+        """The matrix as a caller would pass it: integers of which some are forbidden are sparse."""
+        if self.kind in ("floats", "decades"):
+            return self.C.copy()
+        allowed = np.isfinite(self.C)
+        indptr = np.concatenate([[0], allowed.sum(axis=1).cumsum()])
+        cols = allowed.nonzero()[1]
+        return indptr, cols, self.C[allowed].astype(np.int64), self.C.shape
+
+    def change(self, target=None, *, names=None) -> float:
+        """Make one random change, or price it; then the target is ``session.price_of``."""
+        rng, C = self.rng, self.C
+        rows, cols = C.shape
+        names = names or ("set_cost", "forbid", "set_row", "set_col", "add_row", "add_col",
+                          "remove_row", "remove_col")
+        weights = {"add_row": 1 + (rows < 3), "add_col": 1 + (cols < 3), "set_cost": 3}
+        share = np.array([weights.get(name, 1) for name in names], float)
+        name = str(rng.choice(names, p=share / share.sum()))
+        i, j = (int(rng.integers(size)) if size else None for size in C.shape)
+        if name in ("set_cost", "forbid"):
+            if i is None or j is None:
+                return 0
+            cost = float(self.costs(1)[0])
+            args = (self.ids[0][i], self.ids[1][j]) + ((cost,) if name == "set_cost" else ())
+            new = C.copy()
+            new[i, j] = cost if name == "set_cost" else (-np.inf if self.maximize else np.inf)
+        else:
+            verb, side = name.split("_")
+            axis = int(side == "col")
+            at = (i, j)[axis]
+            if at is None and verb != "add":
+                return 0
+            line = self.forbidden(self.costs(C.shape[1 - axis]))
+            if verb == "remove":
+                args, new = (self.ids[axis][at],), np.delete(C, at, axis)
+            elif verb == "add":
+                args, new = (line,), np.insert(C, C.shape[axis], line, axis)
+            else:
+                args, new = (self.ids[axis][at], line), C.copy()
+                (new if axis == 0 else new.T)[at] = line
+        if target is not None:
+            return getattr(target, name)(*args), new
+        found = getattr(self.session, name)(*args)
+        if name.startswith("add"):
+            assert found == self.next[axis]
+            self.ids[axis].append(found)
+            self.next[axis] += 1
+        if name.startswith("remove"):
+            del self.ids[axis][at]
+        self.C = new
+
+    def optimum(self, C=None):
+        """The objective and the size from scratch; None if infeasible."""
+        kept, self.C = self.C, self.C if C is None else C
+        try:
+            a = gm.assign(self.given(), **self.options)
+        except gm.InfeasibleError:
+            return None
+        finally:
+            self.C = kept
+        return a
+
+    def check(self):
+        """Compare the session with the matrix solved afresh."""
+        expected = self.optimum()
+        assert self.session.row_ids.tolist() == self.ids[0]
+        assert self.session.col_ids.tolist() == self.ids[1]
+        assert self.session.shape == self.C.shape
+        if expected is None:
+            try:
+                self.session.solve()
+            except gm.InfeasibleError as exc:
+                self.check_violator(exc)
+            else:
+                raise AssertionError("a session has found a full assignment where there is none")
+            return
+        a = self.session.solve()
+        assert a.proven or not expected.proven
+        gm.verify(self.session.costs(), a, optimal=a.proven)
+        gm.verify(self.given(), a, optimal=a.proven)
+        if self.options["cardinality"] == "maximum":
+            assert a.size == expected.size
+        slack = a.gap + expected.gap + 1e-12 * abs(expected.objective)
+        assert abs(self.worth(a) - self.worth(expected)) <= slack
+        assert type(a.objective) is type(expected.objective)
+
+    def worth(self, a):
+        """What all optima have in common: with a limit, some have more pairs at the limit."""
+        limit = self.options["cost_limit"]
+        has_limit = limit is not None and self.options["cardinality"] != "maximum"
+        return a.objective - a.size * limit if has_limit else a.objective
+
+    def check_violator(self, exc):
+        """Check that the rows named have pairs with the columns named only, or the other way."""
+        rows = [self.ids[0].index(i) for i in exc.rows.tolist()]
+        cols = [self.ids[1].index(j) for j in exc.cols.tolist()]
+        C = self.C if self.C.shape[0] <= self.C.shape[1] else self.C.T
+        many, few = (rows, cols) if C is self.C else (cols, rows)
+        others = np.setdiff1d(np.arange(C.shape[1]), few)
+        assert len(many) > len(few)
+        assert not np.isfinite(C[np.ix_(many, others)]).any()
+
+    def check_price(self):
+        """Price a random change, and compare with the changed matrix solved afresh."""
+        before = self.optimum()
+        if before is None:
+            return
+        state = self.rng.bit_generator.state
+        priced = self.change(self.session.price_of)
+        if not isinstance(priced, tuple):
+            return
+        price, new = priced
+        after = self.optimum(new)
+        if after is None:
+            assert price == (-np.inf if self.maximize else np.inf)
+        elif self.worth(after) == after.objective:  # else pairs at the limit may be more or fewer
+            scale = abs(after.objective) + abs(before.objective)
+            slack = before.gap + after.gap + 1e-12 * scale
+            assert abs(price - (after.objective - before.objective)) <= slack
+        self.check()
+
+
+def run(seed: int, changes: int, *, between: int = 1) -> None:
+    """Make so many random changes, and compare after every few."""
+    drawn = Drawn(seed)
+    drawn.check()
+    for k in range(changes):
+        drawn.change()
+        if k % between == 0:
+            drawn.check()
+            if k % 3 == 0:
+                drawn.check_price()
