@@ -7,43 +7,27 @@ keeps is a table of `gpumatch.cpu.assignment.live`, which knows slots.
 from __future__ import annotations
 
 import functools
-import math
 import threading
 import time
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from gpumatch.assignment import assign
-from gpumatch.costs import Costs, as_costs
+from gpumatch.costs import as_costs
 from gpumatch.dispatch.arguments import check_one_of, checked_flag
-from gpumatch.interop.sparse import csr_of
-from gpumatch.numeric.arrays import as_array
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, Cardinality, checked_limit
 from gpumatch.results.assignment import Assignment
 from gpumatch.running.interrupts import InterruptsHeld
 
 with InterruptsHeld():
-    from gpumatch.cpu.assignment.live.changes import (
-        AT_LIMIT,
-        BY_COVER,
-        BY_LIMIT,
-        FIT,
-        TOO_LARGE,
-    )
-    from gpumatch.cpu.assignment.live.tables import Report, Table
+    from gpumatch.cpu.assignment.live.tables import Report
+    from gpumatch.problems.live import Wish, live_costs, report_of
 
 __all__ = ["Session", "Snapshot"]
 
-LARGEST = 2.0**1000
-"""The greatest magnitude of floats."""
-EXACT = 2**49
-"""For integers, (n + 1) max|c| must be less, so that sums of floats are exact."""
-
-_FLOAT64 = np.dtype(np.float64)
 _P, _T = ParamSpec("_P"), TypeVar("_T")
 
 
@@ -163,36 +147,15 @@ class Session:
         check_one_of("cardinality", cardinality, CARDINALITIES)
         self.cardinality = cardinality
         costs = as_costs(C)
-        if costs.on_device:
-            raise TypeError("a session is on the CPU: pass the costs as an array of the host")
         self.cost_limit = checked_limit(cost_limit, costs.is_integer, maximize)
-        self._is_exact = costs.is_integer and not isinstance(self.cost_limit, float)
+        self._wish = Wish(maximize, cardinality, self.cost_limit)
         self._ids = tuple({i: i for i in range(size)} for size in costs.shape)
         self._next = list(costs.shape)
         self._arrays: list[np.ndarray | None] = [None, None]
-        self._largest = float(costs.largest)
-        self._check_range(*costs.shape, self._largest, self.cost_limit or 0)
-        self._table = self._new_table(costs.shape)
-        self._table.reserve(*costs.shape)
-        self._load(costs)
+        self._kind = live_costs(costs, self._wish)
+        self._table = self._kind.table()
+        self._load()
         self._report: Report | None = None
-
-    def _new_table(self, shape: tuple[int, int]) -> Table:
-        sign = -1.0 if self.maximize else 1.0
-        limit = self.cost_limit
-        is_limited = self.cardinality != "maximum" and (
-            limit is not None or self.cardinality == "any"
-        )
-        mode = BY_COVER if not is_limited else BY_LIMIT if limit is None else AT_LIMIT
-        return Table(
-            shape,
-            sign=sign,
-            mode=mode,
-            limit=sign * (limit or 0.0) if is_limited else 0.0,
-            most=math.inf if is_limited or limit is None else sign * limit,
-            is_exact=self._is_exact,
-            is_full=self.cardinality == "full" and not is_limited,
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in vars(self).items() if name != "_lock"}
@@ -236,19 +199,7 @@ class Session:
         int64 or float64 array of shape `shape`, or scipy.sparse.csr_array
             Integers of which some are forbidden are sparse; forbidden floats are infinite.
         """
-        return self._costs()
-
-    def _costs(self) -> Any:
-        values = self._table.values()
-        if not self._is_exact:
-            return values
-        is_allowed = np.isfinite(values)
-        if is_allowed.all():
-            return values.astype(np.int64)
-        rows, cols = is_allowed.nonzero()
-        indptr = np.zeros(values.shape[0] + 1, np.int64)
-        np.cumsum(is_allowed.sum(axis=1), out=indptr[1:])
-        return csr_of(values[rows, cols].astype(np.int64), cols, indptr, values.shape)
+        return self._kind.costs(self._table)
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -268,7 +219,7 @@ class Session:
     @_alone
     def forbid(self, row: int, col: int) -> None:
         """Forbid a pair. `set_cost` allows it again."""
-        self._set_cost(self._slot(0, row), self._slot(1, col), self._forbidden)
+        self._set_cost(self._slot(0, row), self._slot(1, col), self._wish.forbidden)
 
     @_alone
     def set_row(self, row: int, costs: Any) -> None:
@@ -323,6 +274,9 @@ class Session:
 
     @_alone
     def _objective(self) -> float:
+        if self._report is None and self._kind.knows_total:
+            self._table.serve()
+            return self._table.total()
         return self._reported().objective
 
     @_alone
@@ -382,10 +336,6 @@ class Session:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    @property
-    def _forbidden(self) -> float:
-        return -math.inf if self.maximize else math.inf
-
     def _slot(self, side: int, name: int) -> int:
         try:
             return self._ids[side][name]
@@ -394,15 +344,12 @@ class Session:
             raise KeyError(f"there is no {what} with the id {name!r}") from None
 
     def _set_cost(self, row: int, col: int, cost: Any) -> None:
-        if type(cost) is not float:
-            cost = _number(cost)
-        if self._is_exact and not (cost.is_integer() or cost == self._forbidden):
-            raise TypeError(f"the costs of this session are integers; got {cost!r}")
-        self._check(self._table.set_cost(row, col, cost, self._most), cost)
+        value = self._kind.cost(cost)
+        self._note(self._table.set_cost(row, col, value, self._kind.most), value)
 
     def _set_line(self, side: int, slot: int, costs: Any) -> None:
-        values = self._values(side, costs)
-        self._check(self._table.set_line(side, slot, values, self._most), values)
+        values = self._kind.values(costs, len(self._ids[1 - side]), side)
+        self._note(self._table.set_line(side, slot, values, self._kind.most), values)
 
     def _add_line(self, side: int, costs: Any) -> int:
         slot = self._fill_line(side, costs)
@@ -414,74 +361,34 @@ class Session:
 
     def _fill_line(self, side: int, costs: Any) -> int:
         """Put a row or column into the next slot, and return that."""
-        values = self._values(side, costs)
+        values = self._kind.values(costs, len(self._ids[1 - side]), side)
         self._make_room(side)
         slot = self._table.slots(side)
-        self._check(self._table.set_line(side, slot, values, self._most), values)
+        self._note(self._table.set_line(side, slot, values, self._kind.most), values)
         return slot
+
+    def _note(self, fit: int, values: Any) -> None:
+        """Note a change; raise an error if its costs were not fit."""
+        self._kind.refuse(fit, values)
+        self._kind.note(values)
+        self._report = None
 
     def _make_room(self, side: int) -> None:
         """See that there is a slot, and that sums stay in their range."""
-        nrows, ncols = (size + (own == side) for own, size in enumerate(self.shape))
-        self._check_range(nrows, ncols, self._largest, self.cost_limit or 0)
-        if not self._table.has_room(side):
-            if 2 * len(self._ids[side]) <= self._table.slots(side):
-                self._table.compact(side)
-                self._ids[side].update(zip(self._ids[side], range(len(self._ids[side]))))
-            else:
-                self._table.grow(side)
+        self._kind.set_range(*(size + (own == side) for own, size in enumerate(self.shape)))
+        if self._table.has_room(side):
+            return
+        names = self._ids[side]
+        if 2 * len(names) <= self._table.slots(side):
+            self._table.compact(side)
+            names.update(zip(names, range(len(names))))
+        else:
+            self._table.grow(side)
 
     def _remove_line(self, side: int, name: int) -> None:
         self._table.remove_line(side, self._slot(side, name))
         del self._ids[side][name]
         self._arrays[side] = self._report = None
-
-    def _values(self, side: int, costs: Any) -> np.ndarray:
-        """The costs of a line as floats, checked but for their values."""
-        length = len(self._ids[1 - side])
-        is_plain = type(costs) is np.ndarray and costs.dtype == _FLOAT64
-        values = costs if is_plain else as_array(costs, "costs")
-        if values.shape != (length,):
-            other = ("columns", "rows")[side]
-            raise ValueError(
-                f"costs must have one number for each of {length} {other}; got shape {values.shape}"
-            )
-        if values.dtype.kind not in "biuf":
-            raise TypeError(f"costs must be real numbers; got dtype {values.dtype}")
-        if self._is_exact and values.dtype.kind == "f":
-            is_whole = (np.floor(values) == values) | np.isinf(values)
-            if not is_whole.all():
-                raise TypeError(f"the costs of this session are integers; got dtype {values.dtype}")
-        return (
-            values
-            if values.flags.c_contiguous and values.dtype == _FLOAT64
-            else np.ascontiguousarray(values, np.float64)
-        )
-
-    def _check(self, fit: int, costs: Any) -> None:
-        """Note a change; raise an error if its costs were not fit."""
-        if fit == FIT:
-            self._report = None
-            return
-        if fit == TOO_LARGE:
-            bound = f"(n + 1) max|cost| < 2**49, so {self._most}" if self._is_exact else "2**1000"
-            raise ValueError(f"a cost is too large for this session: the bound is {bound}")
-        if np.isnan(costs).any():
-            raise ValueError("costs must not be NaN")
-        raise ValueError(
-            f"a cost of {-self._forbidden} would ask for a pair; {self._forbidden} forbids one"
-        )
-
-    def _check_range(self, nrows: int, ncols: int, largest: float, limit: float) -> None:
-        """Set the greatest magnitude of costs for so many rows and columns."""
-        sums = min(nrows, ncols) + 1
-        most = float((EXACT - 1) // sums) if self._is_exact else LARGEST
-        if max(largest, abs(limit)) > most:
-            raise ValueError(
-                f"costs of magnitude {max(largest, abs(limit)):g} are too large for a session: "
-                + ("(n + 1) max|cost| must be below 2**49" if self._is_exact else "at most 2**1000")
-            )
-        self._most = most
 
     def _reported(self) -> Report:
         """The state after all changes, served and proven."""
@@ -494,13 +401,20 @@ class Session:
 
     def _served(self) -> Report:
         self._table.serve()
-        report = self._table.report()
+        report = self._kind.report(self._table)
         if not report.proven:  # rounding has added up, or integers have drifted
-            a = self._load(as_costs(self._costs()))
-            report = self._table.report()
+            a = self._load()
+            report = self._kind.report(self._table)
             if not report.proven:
-                report = _report_of(a)
+                report = report_of(a)
         return report
+
+    def _load(self) -> Assignment:
+        """Solve the problem afresh, and hold the result."""
+        solve = functools.partial(
+            assign, maximize=self.maximize, cost_limit=self.cost_limit, backend="cpu"
+        )
+        return self._kind.load(self._table, solve)
 
     def _lacks_pairs(self, report: Report) -> bool:
         return self._table.is_full and report.size < min(self._table.shape)
@@ -508,7 +422,7 @@ class Session:
     @_alone
     def _price(self, side: int, name: Any, change: Callable[[int], Any]) -> float:
         """What a change of one row or column, or a new one, adds to the objective."""
-        report, most = self._reported(), self._most
+        report = self._reported()
         if name is None:
             self._make_room(side)
             slot = self._table.slots(side)
@@ -521,59 +435,8 @@ class Session:
             is_lacking = self._lacks_pairs(after)
         finally:
             self._table.restore(before)
-            self._report, self._most = report, most
-        return self._forbidden if is_lacking else after.objective - report.objective
-
-    def _load(self, costs: Costs) -> Assignment:
-        """Solve the problem afresh, and hold the result."""
-        table, sign = self._table, -1 if self.maximize else 1
-        solve = functools.partial(
-            assign, costs, maximize=self.maximize, cost_limit=self.cost_limit, backend="cpu"
-        )
-        free = [np.ones(size, bool) for size in costs.shape]
-        if table.mode != BY_COVER:
-            a = solve(cardinality=self.cardinality)
-        elif table.is_full:
-            try:
-                a = solve()
-                free[costs.shape[0] > costs.shape[1]][:] = False
-            except InfeasibleError:
-                a = solve(cardinality="maximum")
-        else:
-            a = solve(cardinality="maximum")
-        if a.cardinality == "maximum":
-            for marks, cover in zip(free, a.cover_ind()):
-                marks[cover] = False
-        values = costs.problem(self.maximize, False).as_float().dense()
-        mates = a.row_to_col, a.col_to_row
-        table.load(values, mates, (sign * a.row_dual, sign * a.col_dual), free)
-        return a
-
-
-def _report_of(a: Assignment) -> Report:
-    """What a session reports of an assignment that is not its own."""
-    paid = np.zeros(a.row_to_col.size, a.pair_costs.dtype)
-    paid[a.row_ind] = a.pair_costs
-    return Report(
-        np.concatenate([a.row_to_col, a.col_to_row]),
-        np.concatenate([a.row_dual, a.col_dual, paid]),
-        a.size,
-        a.objective,
-        a.gap,
-        a.proven,
-    )
-
-
-def _number(cost: Any) -> float:
-    """A cost as a float."""
-    if getattr(cost, "ndim", None) == 0:
-        cost = cost.item()
-    if not isinstance(cost, Real):
-        raise TypeError(f"cost must be a real number; got {cost!r}")
-    try:
-        return float(cost)
-    except OverflowError:
-        raise ValueError("cost is beyond the range of float64") from None
+            self._report = report
+        return self._wish.forbidden if is_lacking else after.objective - report.objective
 
 
 class Prices:
@@ -589,7 +452,7 @@ class Prices:
 
     def forbid(self, row: int, col: int) -> float:
         """What `Session.forbid` would add to the objective."""
-        return self.set_cost(row, col, self._session._forbidden)
+        return self.set_cost(row, col, self._session._wish.forbidden)
 
     def set_row(self, row: int, costs: Any) -> float:
         """What `Session.set_row` would add to the objective."""

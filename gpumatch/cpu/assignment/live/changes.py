@@ -10,11 +10,7 @@ be made, too.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 import numpy as np
-from numba import types
 
 from gpumatch.cpu.assignment.live.search import (
     dual_below,
@@ -46,7 +42,6 @@ from gpumatch.cpu.assignment.live.state import (
 from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
-from gpumatch.cpu.numba_tools.self_test import short_calls_work
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_integers
 
@@ -57,7 +52,6 @@ __all__ = [
     "FIT",
     "INVALID",
     "TOO_LARGE",
-    "compiled",
     "remove_line",
     "report",
     "serve",
@@ -268,29 +262,3 @@ def _bind_all(costs, nums, nums2, marks, marks2):
             return
     if size > 0:
         release(costs, nums, nums2, marks, marks2, size, size)
-
-
-def compiled(kernel: Any) -> Any:
-    """An entry point without Numba's dispatcher, which would look at the types of all arguments."""
-    return _compiled(kernel) if short_calls_work() else kernel
-
-
-@functools.cache
-def _compiled(kernel: Any) -> Any:
-    from gpumatch.cpu.numba_tools.short_calls import Borrowed
-
-    table, marks = Borrowed(types.float64, 2), Borrowed(types.int32, 2)
-    numbers = Borrowed(types.float64, 1)
-    state = (table, table, table, table, marks, marks)
-    rest = {
-        set_line: (types.int64, numbers, *[types.float64] * 3, types.int64),
-        set_cost: (types.int64, types.int64, *[types.float64] * 4, types.int64),
-        remove_line: (types.int64,),
-        serve: (types.int64, types.boolean, types.int64),
-        report: (
-            *(types.float64, types.int64, types.boolean, types.boolean),
-            *(Borrowed(types.int32, 1), numbers, numbers),
-        ),
-    }[kernel]
-    result = types.void if kernel in (remove_line, report) else types.int64
-    return kernel.compile(result(*state, *rest))

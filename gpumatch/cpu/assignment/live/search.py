@@ -39,6 +39,7 @@ from gpumatch.cpu.assignment.live.state import (
     DIST,
     DUAL,
     FREE,
+    LINES,
     MATE,
     PARTNER,
     PRED,
@@ -92,6 +93,7 @@ def serve_side(own, other, nums, nums2, marks, marks2, joins, is_exact, budget):
         )
         show_bound(nums2, marks2, hides)
         show_bound(nums, marks, hides2)
+        nums[SCALARS, LINES] += lines
         read += lines * (marks[COUNTS, SLOTS] + marks2[COUNTS, SLOTS])
         if not has_end:
             marks2[BACK, lines - 1] = x

@@ -11,6 +11,7 @@ is known by its slot. A slot that is not in use has only forbidden pairs and no 
     numbers[REACH, t], marks[TREE, t], marks[BACK, t]
                       the t-th vertex of that tree, its distance, and the mate it had
     numbers[LINE, x]  room for one line of costs
+    numbers[SCALARS, LINES]  lines that searches have read from this side
     marks[MATE, x]    mate, or -1 - x without one: the least mate of several names an unmatched one
     marks[PRED, x]    in a search from the other side, the vertex from which x is reached
     marks[FREE, x]    1 if x may stay unmatched at the cost numbers[SCALARS, TOP], 0 if it must not
@@ -61,6 +62,7 @@ __all__ = [
     "DUAL",
     "FREE",
     "LINE",
+    "LINES",
     "MARKS",
     "MATE",
     "NUMBERS",
@@ -82,5 +84,5 @@ NUMBERS = 6
 DUAL, SHOWN, DIST, REACH, LINE, SCALARS = range(NUMBERS)
 MARKS = 10
 MATE, PRED, TREE, BACK, FREE, WAITS, QUEUE, PARTNER, USED, COUNTS = range(MARKS)
-TOP = 0  # of numbers[SCALARS]
+TOP, LINES = range(2)  # of numbers[SCALARS]
 SLOTS, WAITING, BOUND = range(3)  # of marks[COUNTS]

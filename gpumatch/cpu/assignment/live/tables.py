@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.cpu.assignment.live.calls import compiled
 from gpumatch.cpu.assignment.live.changes import (
     BY_COVER,
-    compiled,
     remove_line,
     report,
     serve,
@@ -239,6 +239,8 @@ class Table:
         With a limit, the duals of the rows are read off the costs.
         """
         slots = [marks[USED].nonzero()[0] for marks in self.marks]
+        if self.most < np.inf:
+            costs = np.where(costs <= self.most, costs, np.inf)
         self.costs[0][np.ix_(*slots)] = costs
         self.costs[1][np.ix_(*slots[::-1])] = costs.T
         for side, (numbers, marks) in enumerate(zip(self.numbers, self.marks)):
@@ -280,6 +282,9 @@ def _marks(size: int) -> np.ndarray:
     return marks
 
 
-_set_line, _set_cost, _remove_line, _serve, _report = map(
-    compiled, (set_line, set_cost, remove_line, serve, report)
-)
+_STATE = "f8,2 f8,2 f8,2 f8,2 i4,2 i4,2 "
+_set_line = compiled(set_line, "i8", _STATE + "i8 f8,1 f8 f8 f8 i8")
+_set_cost = compiled(set_cost, "i8", _STATE + "i8 i8 f8 f8 f8 f8 i8")
+_remove_line = compiled(remove_line, "", _STATE + "i8")
+_serve = compiled(serve, "i8", _STATE + "i8 b1 i8")
+_report = compiled(report, "", _STATE + "f8 i8 b1 b1 i4,1 f8,1 f8,1")
