@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpumatch.compiling import warmup
     from gpumatch.costs import DenseCosts, FunctionCosts, PointCosts, SparseCosts
     from gpumatch.dispatch.registry import algorithms
-    from gpumatch.live import Session
+    from gpumatch.live import GraphSession, Session
     from gpumatch.matching import maximum_matching
     from gpumatch.optima import alternatives, forced_edges, possible_edges
     from gpumatch.problems.cardinality import InfeasibleError
@@ -45,6 +45,7 @@ __all__ = [
     "CertificateError",
     "DenseCosts",
     "FunctionCosts",
+    "GraphSession",
     "InfeasibleError",
     "Matching",
     "PointCosts",
@@ -79,6 +80,7 @@ _HOME = {
     "CertificateError": "certificates",
     "DenseCosts": "costs",
     "FunctionCosts": "costs",
+    "GraphSession": "live",
     "InfeasibleError": "problems.cardinality",
     "Matching": "results.matching",
     "PointCosts": "costs",

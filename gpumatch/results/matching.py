@@ -39,18 +39,22 @@ class Matching(Pairs):
 
     def __init__(
         self,
-        graph: BipartiteGraph,
+        graph: BipartiteGraph | None,
         row_to_col: Any,
         col_to_row: Any,
         *,
         proven: bool,
         stats: dict[str, Any],
+        cover: tuple[Any, Any] | None = None,
     ) -> None:
-        super().__init__(row_to_col, col_to_row, (graph.row_labels, graph.col_labels))
+        labels = (None, None) if graph is None else (graph.row_labels, graph.col_labels)
+        super().__init__(row_to_col, col_to_row, labels)
         self.proven = proven
         self.stats = stats
-        self._graph: BipartiteGraph | None = graph
-        self._cover: tuple[Any, Any] | None = None
+        self._graph, self._cover = (
+            graph,
+            cover,
+        )  # marks of a cover; else the graph can have it found
 
     def __repr__(self) -> str:
         proof = "maximum" if self.proven else "not proven maximum"

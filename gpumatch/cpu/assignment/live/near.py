@@ -1,8 +1,9 @@
 """Paths of a live assignment of points, whose costs are computed.
 
 A search is Dijkstra's, as in `search`, from one end. But no line is read. Each vertex that has been
-scanned knows its nearest vertex outside the tree, which a tree of boxes finds; a heap holds these
-by distance. When another vertex has taken that one into the tree, the next nearest is looked for.
+scanned knows a few of its nearest vertices outside the tree, which a tree of boxes finds; a heap
+holds the first of each. Within a search, duals change only in that vertices join the tree. So what
+is left of such a list stays right, and only when all of it has joined, the boxes are asked again.
 
 Of the boxes, `gpumatch.cpu.assignment.points.tree` says how they lie and why none of their bounds
 is too high. Here their prices change one by one: the largest price of each node (``top``) follows,
@@ -14,7 +15,9 @@ that came after the boxes were made are ``loose``, a few, and are looked at one 
     loose[q]  the loose points
     points[p], price[p]   coordinates and shown dual, by place
     offset[x] what is added to the reduced costs of a scanned vertex
-    near[x]   its nearest vertex outside the tree
+    near[x], slack[x]     its nearest vertices, least first, -1 where there is none; their reduced
+              costs
+    next[x]   how many of them have joined the tree
 
 Of pairs whose vertices a path has passed, numbers[LINE] has the costs, on both sides.
 """
@@ -36,10 +39,12 @@ from gpumatch.cpu.assignment.live.state import (
     TREE,
 )
 from gpumatch.cpu.assignment.points.distances import cost_of
+from gpumatch.cpu.assignment.points.least import insert
 from gpumatch.cpu.assignment.points.tree import bound_of
 from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel, short_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
+from gpumatch.cpu.numba_tools.views import view
 
 __all__ = ["fair_duals", "nearest", "serve_point", "show"]
 
@@ -52,20 +57,23 @@ def _bound(own, x, box, node, metric, sign):
 
 
 @kernel
-def nearest(own, x, other, nums2, boxes, metric, sign, limit, stack, bounds):
-    """Return the vertex of the least cost less shown dual, and that number, rounded down.
+def nearest(own, x, other, nums2, boxes, metric, sign, limit, stack, bounds, near, slack):
+    """List the vertices of the least costs less shown duals, which are below the limit.
 
-    It is -1 if none is below the limit.
+    The differences are rounded down. ``near`` and ``slack`` are lists, and are filled.
     """
     ids, place, points, price, box, top, loose, sizes = boxes
     levels, count = sizes[0], points.shape[0]
-    best, most = -1, limit
+    near[:] = -1
+    slack[:] = np.inf
+    most = limit
     for q in range(sizes[1]):
         k = loose[q]
-        cost = cost_of(own, x, other, k, metric, 1.0, sign, False, 0.0, 0.0)
-        value = difference_below(cost, nums2[SHOWN, k]) if nums2[SHOWN, k] > -np.inf else np.inf
-        if value < most:
-            best, most = k, value
+        if nums2[SHOWN, k] > -np.inf:
+            cost = cost_of(own, x, other, k, metric, 1.0, sign, False, 0.0, 0.0)
+            value = difference_below(cost, nums2[SHOWN, k])
+            if value < most:
+                most = min(insert(value, k, slack, near), limit)
     waiting = 0
     if count > 0:
         stack[0], bounds[0], waiting = 1, -np.inf, 1
@@ -76,13 +84,8 @@ def nearest(own, x, other, nums2, boxes, metric, sign, limit, stack, bounds):
         node = stack[waiting]
         if node < 1 << levels:
             left, right = 2 * node, 2 * node + 1
-            one = (
-                bound_of(own, x, box, left, metric, 1.0, sign, False, 0.0, _NO_OFFSETS) - top[left]
-            )
-            two = (
-                bound_of(own, x, box, right, metric, 1.0, sign, False, 0.0, _NO_OFFSETS)
-                - top[right]
-            )
+            one = _bound(own, x, box, left, metric, sign) - top[left]
+            two = _bound(own, x, box, right, metric, sign) - top[right]
             if one <= two:
                 left, right, one, two = right, left, two, one
             if one < most:
@@ -98,8 +101,7 @@ def nearest(own, x, other, nums2, boxes, metric, sign, limit, stack, bounds):
                 cost = cost_of(own, x, points, p, metric, 1.0, sign, False, 0.0, 0.0)
                 value = difference_below(cost, price[p])
                 if value < most:
-                    best, most = ids[p], value
-    return best, most
+                    most = min(insert(value, ids[p], slack, near), limit)
 
 
 @kernel
@@ -131,49 +133,61 @@ def show(nums, boxes, k, dual):
 def serve_point(
     own, other, nums, nums2, marks, marks2,
     ids, place, points, price, box, tops, loose, sizes,
-    r, is_free, top, metric, sign, offset, near, keys, heap, stack, bounds,
+    r, is_free, top, metric, sign, offset, near, slack, next, keys, heap, stack, bounds,
 ):  # fmt: skip
     """Find the path of r, and change the pairs and duals along it."""
     boxes2 = ids, place, points, price, box, tops, loose, sizes
     _serve(
         own, other, nums, nums2, marks, marks2, boxes2, r, is_free, top, metric, sign,
-        offset, near, keys, heap, stack, bounds,
+        offset, near, slack, next, keys, heap, stack, bounds,
     )  # fmt: skip
 
 
 @kernel
 def _serve(
     own, other, nums, nums2, marks, marks2, boxes2, r, is_free, top, metric, sign,
-    offset, near, keys, heap, stack, bounds,
+    offset, near, slack, next, keys, heap, stack, bounds,
 ):  # fmt: skip
     """Do as `serve_point`."""
+    length = near.shape[1]
     size = waiting = 0
     leave, leaver, sink = top if is_free else np.inf, r, -1
     least = np.inf  # the distance of the nearest unmatched vertex that is known
     offset[r] = 0.0
+    next[r] = length
     x, before = r, -1
     front = -np.inf
     while True:
         for y in (x, before):
             if y < 0:
                 continue
-            limit = min(leave, least) - offset[y]
-            k, value = nearest(own, y, other, nums2, boxes2, metric, sign, limit, stack, bounds)
-            if k >= 0:
-                near[y] = k
-                there = max(value + offset[y], front)
-                if marks2[MATE, k] < 0 and there < least:
-                    least, sink = there, k
-                    marks2[PRED, k] = y
-                elif marks2[MATE, k] >= 0:
-                    push(keys, heap, waiting, there, y)
-                    waiting += 1
+            at = next[y]
+            while at < length and near[y, at] >= 0 and nums2[SHOWN, near[y, at]] == -np.inf:
+                at += 1
+            if at == length:
+                limit = min(leave, least) - offset[y]
+                nearest(
+                    own, y, other, nums2, boxes2, metric, sign, limit, stack, bounds,
+                    view(near, (y, 0), length), view(slack, (y, 0), length),
+                )  # fmt: skip
+                at = 0
+            next[y] = at
+            k = near[y, at]
+            if k < 0:
+                continue
+            there = max(slack[y, at] + offset[y], front)
+            if marks2[MATE, k] >= 0:
+                push(keys, heap, waiting, there, y)
+                waiting += 1
+            elif there < least:
+                least, sink = there, k
+                marks2[PRED, k] = y
         if waiting == 0 or keys[0] >= least or keys[0] >= leave:
             break
         front, before = keys[0], heap[0]
         waiting -= 1
         drop_top(keys, heap, waiting)
-        k = near[before]
+        k = near[before, next[before]]
         x = -1
         if nums2[SHOWN, k] == -np.inf:  # another has taken it
             continue
@@ -181,8 +195,8 @@ def _serve(
         marks2[PRED, k] = before
         marks2[TREE, size], marks2[BACK, size], nums2[REACH, size] = k, x, front
         size += 1
-        cost = cost_of(own, x, other, k, metric, 1.0, sign, False, 0.0, 0.0)
-        offset[x] = front - (cost - nums2[DUAL, k])
+        offset[x] = front - (nums2[LINE, k] - nums2[DUAL, k])
+        next[x] = length
         show(nums2, boxes2, k, -np.inf)
         if is_free and max(top + offset[x], front) < leave:
             leave, leaver = max(top + offset[x], front), x
@@ -211,8 +225,13 @@ def _serve(
 
 
 @kernel
-def fair_duals(own, other, nums2, boxes2, used, metric, sign, stack, bounds, duals):
-    """Write the dual of each of these vertices as high as no pair undercuts."""
+def fair_duals(own, other, nums2, boxes2, used, metric, sign, stack, bounds, near, slack, duals):
+    """Write the dual of each of these vertices as high as no pair undercuts.
+
+    ``near`` and ``slack`` have room for one vertex.
+    """
     for q in range(used.size):
-        k, value = nearest(own, used[q], other, nums2, boxes2, metric, sign, np.inf, stack, bounds)
-        duals[q] = value
+        nearest(
+            own, used[q], other, nums2, boxes2, metric, sign, np.inf, stack, bounds, near, slack
+        )
+        duals[q] = slack[0]

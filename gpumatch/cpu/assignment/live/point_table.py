@@ -31,7 +31,7 @@ from gpumatch.cpu.assignment.live.state import (
 )
 from gpumatch.cpu.assignment.live.tables import Report
 from gpumatch.cpu.assignment.points.distances import METRICS, distances_at
-from gpumatch.cpu.assignment.points.tree import LEAF, LEVELS, raise_nodes, split
+from gpumatch.cpu.assignment.points.tree import LEVELS, raise_nodes, split
 from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.numeric.fair_duals import difference_below
 
@@ -39,6 +39,10 @@ __all__ = ["PointTable"]
 
 LEAST = 16
 """Slots of a side at least."""
+LEAF = 4
+"""Points of a leaf, at most."""
+LISTED = 4
+"""Nearest points that are known of each scanned one."""
 LOOSE = 64
 """Points that may come before the boxes are made anew."""
 
@@ -125,9 +129,11 @@ class PointTable:
     def _make_scratch(self) -> None:
         room = max(points.shape[0] for points in self.points)
         self.scratch = (
-            np.zeros(room), np.zeros(room, np.int32), np.zeros(2 * room),
-            np.zeros(2 * room, np.int32), np.zeros(2 * LEVELS, np.int64), np.zeros(2 * LEVELS),
+            np.zeros(room), np.zeros((room, LISTED), np.int32), np.zeros((room, LISTED)),
+            np.zeros(room, np.int32), np.zeros(2 * room), np.zeros(2 * room, np.int32),
+            np.zeros(2 * LEVELS, np.int64), np.zeros(2 * LEVELS),
         )  # fmt: skip
+        self.first = np.zeros(1, np.int32), np.zeros(1)  # the nearest point of one
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -298,10 +304,11 @@ class PointTable:
             return
         self._fresh_boxes(1 - side)
         own, other, _, numbers2, _, _ = self._sides(side)
-        k, value = nearest(
+        nearest(
             own, slot, other, numbers2, self.boxes[1 - side].arrays, METRICS[self.metric],
-            self.sign, np.inf, *self.scratch[4:],
+            self.sign, np.inf, *self.scratch[-2:], *self.first,
         )  # fmt: skip
+        value = float(self.first[1][0])
         dual = min(value, self._top(side)) if self._is_free(side) else value
         numbers[DUAL, slot] = dual if dual < np.inf else 0.0
         if self.boxes[side] is None:
@@ -323,7 +330,7 @@ class PointTable:
         lowest = np.empty(rows)
         fair_duals(
             *self._sides(0)[:2], self.numbers[1], self.boxes[1].arrays, used[0],
-            METRICS[self.metric], self.sign, *self.scratch[4:], lowest,  # OUT
+            METRICS[self.metric], self.sign, *self.scratch[-2:], *self.first, lowest,  # OUT
         )  # fmt: skip
         if self.mode == AT_LIMIT:
             self._join(used, lowest <= top)
@@ -427,5 +434,5 @@ _serve_point = compiled(
     serve_point,
     "",
     "f8,2 f8,2 f8,2 f8,2 i4,2 i4,2 i4,1 i4,1 f8,2 f8,1 f8,3 f8,1 i4,1 i8,1 "
-    "i8 b1 f8 i8 f8 f8,1 i4,1 f8,1 i4,1 i8,1 f8,1",
+    "i8 b1 f8 i8 f8 f8,1 i4,2 f8,2 i4,1 f8,1 i4,1 i8,1 f8,1",
 )
