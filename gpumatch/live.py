@@ -276,7 +276,7 @@ class Session(_OneThread):
 
     @property
     def objective(self) -> float:
-        """The total cost of an optimal assignment now. It costs as much as `solve`, less a few µs.
+        """The total cost of an optimal assignment now, without a snapshot and its proof.
 
         Raises
         ------
@@ -287,10 +287,11 @@ class Session(_OneThread):
 
     @_alone
     def _objective(self) -> float:
-        if self._report is None and self._kind.knows_total:
+        total = None
+        if self._report is None:
             self._table.serve()
-            return self._table.total()
-        return self._reported().objective
+            total = self._table.total()
+        return self._reported().objective if total is None else total
 
     @_alone
     def solve(self) -> Snapshot:
@@ -444,12 +445,15 @@ class Session(_OneThread):
         before = self._table.saved(side, slot)
         try:
             change(slot)
-            after = self._served()
-            is_lacking = self._lacks_pairs(after)
+            self._table.serve()
+            total = self._table.total()
+            if total is None:
+                after = self._served()
+                total = self._wish.forbidden if self._lacks_pairs(after) else after.objective
         finally:
             self._table.restore(before)
             self._report = report
-        return self._wish.forbidden if is_lacking else after.objective - report.objective
+        return total - report.objective
 
 
 class Prices:

@@ -45,7 +45,7 @@ FLOORS = [
     {"assignment", "general", "matching", "ranking", "transportation"},
     {
         *("csgraph", "distributed", "interop.networkx_backend", "interop.pot", "interop.torch"),
-        *("interop.jax", "linalg", "optimize", "plot"),
+        *("interop.jax", "linalg", "live", "optimize", "plot"),
     },
     {"interop.lap"},
     {"compiling", "optima"},

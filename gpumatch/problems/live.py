@@ -84,7 +84,6 @@ class LiveCosts(ABC):
 
     wish: Wish
     most: float
-    knows_total = False  # True if a table adds up its pairs sooner than it proves them
 
     @abstractmethod
     def table(self) -> AnyTable:
@@ -241,8 +240,6 @@ class LiveMatrix(LiveCosts):
 
 class LivePoints(LiveCosts):
     """Distances of points, which have no matrix."""
-
-    knows_total = True
 
     def __init__(self, costs: PointCosts, wish: Wish) -> None:
         if costs.metric not in METRICS or costs.row_offset is not None or costs.points is None:

@@ -28,6 +28,7 @@ from gpumatch.cpu.assignment.live.state import (
     DUAL,
     FREE,
     LINE,
+    LIVE,
     MATE,
     PARTNER,
     PRED,
@@ -41,7 +42,7 @@ from gpumatch.cpu.assignment.live.state import (
 )
 from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel, vector_kernel
-from gpumatch.cpu.numba_tools.error_free import difference_below
+from gpumatch.cpu.numba_tools.error_free import difference_below, two_sum
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_integers
 
@@ -49,9 +50,11 @@ __all__ = [
     "AT_LIMIT",
     "BY_COVER",
     "BY_LIMIT",
+    "DRIFT",
     "FIT",
     "INVALID",
     "TOO_LARGE",
+    "add_costs",
     "remove_line",
     "report",
     "serve",
@@ -77,6 +80,7 @@ def set_line(own, other, nums, nums2, marks, marks2, x, values, sign, largest, m
         return fit
     if x == marks[COUNTS, SLOTS]:
         marks[COUNTS, SLOTS] += 1
+        marks[COUNTS, LIVE] += 1
         marks[USED, x], marks[FREE, x], marks[WAITS, x] = 1, 1, 0
         marks[MATE, x] = -1 - x
     for k in range(marks2[COUNTS, SLOTS]):
@@ -137,6 +141,7 @@ def remove_line(own, other, nums, nums2, marks, marks2, x):
     """Remove a vertex."""
     if marks[MATE, x] >= 0:
         _part(marks, marks2, x)
+    marks[COUNTS, LIVE] -= 1
     marks[COUNTS, BOUND] -= 1 - marks[FREE, x]
     marks[USED, x], marks[FREE, x], marks[WAITS, x], marks[PARTNER, x] = 0, 1, 0, -1
     set_dual(nums, x, 0.0)
@@ -192,6 +197,22 @@ def serve(own, other, nums, nums2, marks, marks2, mode, is_exact, budget):
         )  # fmt: skip
         read += serve_side(other, own, nums2, nums, marks2, marks, joins, is_exact, budget - read)
     return marks[COUNTS, WAITING] + marks2[COUNTS, WAITING]
+
+
+@short_kernel
+def add_costs(own, other, nums, nums2, marks, marks2, sign, totals):
+    """Write the number of pairs, their cost as a sum of two floats, and the largest dual."""
+    size, total, rest, largest = 0, 0.0, 0.0, 0.0
+    for x in range(marks[COUNTS, SLOTS]):
+        k = marks[MATE, x]
+        largest = greater(largest, abs(nums[DUAL, x]))
+        if k >= 0:
+            size += 1
+            total, error = two_sum(total, sign * own[x, k])
+            rest += error
+    for k in range(marks2[COUNTS, SLOTS]):
+        largest = greater(largest, abs(nums2[DUAL, k]))
+    totals[0], totals[1], totals[2], totals[3] = size, total, rest, largest
 
 
 @short_kernel

@@ -20,6 +20,7 @@ is known by its slot. A slot that is not in use has only forbidden pairs and no 
     marks[PARTNER, x] the mate that x has lost by the change for which it waits, or -1
     marks[USED, x]    1 if the slot is in use
     marks[COUNTS, SLOTS]   slots up to the last that was ever in use
+    marks[COUNTS, LIVE]    slots in use
     marks[COUNTS, BOUND]   vertices in use that are not free
 
 One proof for all cardinalities
@@ -63,6 +64,7 @@ __all__ = [
     "FREE",
     "LINE",
     "LINES",
+    "LIVE",
     "MARKS",
     "MATE",
     "NUMBERS",
@@ -85,4 +87,4 @@ DUAL, SHOWN, DIST, REACH, LINE, SCALARS = range(NUMBERS)
 MARKS = 10
 MATE, PRED, TREE, BACK, FREE, WAITS, QUEUE, PARTNER, USED, COUNTS = range(MARKS)
 TOP, LINES = range(2)  # of numbers[SCALARS]
-SLOTS, WAITING, BOUND = range(3)  # of marks[COUNTS]
+SLOTS, WAITING, BOUND, LIVE = range(4)  # of marks[COUNTS]

@@ -9,6 +9,8 @@ import numpy as np
 from gpumatch.cpu.assignment.live.calls import compiled
 from gpumatch.cpu.assignment.live.changes import (
     BY_COVER,
+    DRIFT,
+    add_costs,
     remove_line,
     report,
     serve,
@@ -20,15 +22,19 @@ from gpumatch.cpu.assignment.live.state import (
     COUNTS,
     DUAL,
     FREE,
+    LINES,
+    LIVE,
     MARKS,
     MATE,
     NUMBERS,
     PARTNER,
+    QUEUE,
     SCALARS,
     SHOWN,
     SLOTS,
     TOP,
     USED,
+    WAITING,
     WAITS,
 )
 from gpumatch.numeric.fair_duals import differences_below
@@ -95,6 +101,7 @@ class Table:
     ) -> None:
         self.sign, self.mode, self.most = sign, mode, most
         self.is_exact, self.is_full = is_exact, is_full
+        self._totals = np.zeros(4)
         rows, cols = (max(LEAST, size) for size in shape)
         self._hold(
             [np.full((rows, cols), np.inf), np.full((cols, rows), np.inf)],
@@ -170,9 +177,14 @@ class Table:
         self.costs[1 - side][:, count:] = np.inf
         for line in (DUAL, SHOWN):
             numbers[line, :count] = numbers[line, kept]
-        for line in (MATE, FREE, USED, PARTNER):
+        queue = place[marks[QUEUE, : marks[COUNTS, WAITING]]]
+        queue = queue[queue >= 0]
+        marks[QUEUE, : queue.size] = queue
+        marks[COUNTS, WAITING] = queue.size
+        for line in (MATE, FREE, WAITS, USED, PARTNER):
             marks[line, :count] = marks[line, kept]
-        marks[USED, count:] = 0
+        marks[USED, count:] = marks[WAITS, count:] = 0
+        marks[FREE, count:] = 1
         is_alone = marks[MATE, :count] < 0
         marks[MATE, :count][is_alone] = -1 - np.arange(count, dtype=np.int32)[is_alone]
         marks[COUNTS, SLOTS] = count
@@ -190,19 +202,35 @@ class Table:
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and columns."""
-        rows, cols = (int(np.count_nonzero(marks[USED])) for marks in self.marks)
-        return rows, cols
+        return self.marks[0].item(COUNTS, LIVE), self.marks[1].item(COUNTS, LIVE)
+
+    @property
+    def lines(self) -> int:
+        """Lines of costs that searches have read."""
+        return int(sum(numbers[SCALARS, LINES] for numbers in self.numbers))
+
+    def total(self) -> float | None:
+        """What the pairs cost, if nothing waits; None if pairs are missing or duals are too large.
+
+        `report` says more, and takes longer.
+        """
+        _add_costs(*self._state[0], self.sign, self._totals)  # OUT
+        size, total, rest, largest = self._totals.tolist()
+        if self.is_full and size < min(self.shape):
+            return None
+        if not self.is_exact:
+            return total + rest
+        return int(total) + int(rest) if largest < DRIFT else None
 
     def report(self) -> Report:
         """What the assignment is, if nothing waits."""
         rows, cols = self.shape
         mates, numbers = np.empty(rows + cols, np.int32), np.empty(2 * rows + cols)
-        totals = np.empty(4)
         _report(
             *self._state[0], self.sign, self.mode, self.is_exact, self.is_full,
-            mates, numbers, totals,  # OUT
+            mates, numbers, self._totals,  # OUT
         )  # fmt: skip
-        size, total, rest, gap = totals.tolist()
+        size, total, rest, gap = self._totals.tolist()
         objective, proven = total + rest, gap >= 0
         if self.is_exact:
             numbers, objective, gap = numbers.view(np.int64), int(total) + int(rest), int(gap)
@@ -251,6 +279,7 @@ class Table:
             marks[MATE, own[is_matched]] = others[mates[side][is_matched]]
             marks[FREE, own], marks[WAITS] = free[side], 0
             marks[COUNTS] = 0
+            marks[COUNTS, LIVE] = own.size
             marks[COUNTS, SLOTS] = own[-1] + 1 if own.size else 0
             marks[COUNTS, BOUND] = own.size - int(np.count_nonzero(free[side]))
         if self.mode != BY_COVER:
@@ -287,4 +316,5 @@ _set_line = compiled(set_line, "i8", _STATE + "i8 f8,1 f8 f8 f8 i8")
 _set_cost = compiled(set_cost, "i8", _STATE + "i8 i8 f8 f8 f8 f8 i8")
 _remove_line = compiled(remove_line, "", _STATE + "i8")
 _serve = compiled(serve, "i8", _STATE + "i8 b1 i8")
+_add_costs = compiled(add_costs, "", _STATE + "f8 f8,1")
 _report = compiled(report, "", _STATE + "f8 i8 b1 b1 i4,1 f8,1 f8,1")

@@ -1,0 +1,317 @@
+"""Sessions: live assignments and matchings."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpumatch as gm
+from tests.live_changes import Drawn, run, run_graph, run_points
+
+
+@pytest.mark.parametrize("first", [0, 16])
+def test_random_changes_end_as_from_scratch(first):
+    for seed in range(first, first + 16):
+        run(seed, 24, between=1 + seed % 3)
+
+
+def test_random_changes_of_points_end_as_from_scratch():
+    for seed in range(32):
+        run_points(seed, 12)
+
+
+def test_random_changes_of_graphs_end_as_from_scratch():
+    for seed in range(60):
+        run_graph(seed, 12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_many_random_changes_end_as_from_scratch(part):
+    for seed in range(1000 * part + 100, 1000 * part + 200):
+        run(seed, 1000, between=40)
+    for seed in range(1000 * part + 100, 1000 * part + 130):
+        run_points(seed, 60)
+        run_graph(seed, 200)
+
+
+# -- ids and snapshots -----------------------------------------------------------------------------
+
+
+def test_ids_stay_when_others_go_and_slots_are_compacted():
+    rng = np.random.default_rng(0)
+    s = gm.Session(np.zeros((0, 4), int))
+    rows: dict[int, np.ndarray] = {}
+    for k in range(300):  # of which few are there at a time, so slots are taken anew
+        costs = rng.integers(0, 100, 4)
+        new = s.add_row(costs)
+        assert new == k
+        rows[new] = costs
+        if len(rows) > 5:
+            gone = int(rng.choice(list(rows)))
+            s.remove_row(gone)
+            del rows[gone]
+            with pytest.raises(KeyError, match=f"no row with the id {gone}"):
+                s.set_row(gone, costs)
+        assert s.row_ids.tolist() == list(rows)
+        assert s.costs().tolist() == [costs.tolist() for costs in rows.values()]
+        a = s.solve()
+        assert a.objective == gm.assign(np.array(list(rows.values()))).objective
+        assert all(
+            rows[i][j] == s.costs()[s.row_ids.tolist().index(i), j] for i, j in a.pairs.items()
+        )
+    assert s._table.costs[0].shape[0] < 64
+
+
+def test_a_snapshot_does_not_change():
+    s = gm.Session(np.array([[1.0, 9.0], [9.0, 1.0]]))
+    a = s.solve()
+    before = {name: np.copy(getattr(a, name)) for name in ("row_to_col", "row_dual", "pair_costs")}
+    s.set_row(0, [9.0, 0.0])
+    s.set_row(1, [0.0, 9.0])
+    s.remove_col(0)
+    b = s.solve()
+    for name, values in before.items():
+        assert np.array_equal(getattr(a, name), values)
+    assert (a.col_ids.tolist(), b.col_ids.tolist()) == ([0, 1], [1])
+    assert (a.pairs, b.pairs) == ({0: 0, 1: 1}, {0: 1})
+    m_session = gm.GraphSession(np.eye(2))
+    m = m_session.solve()
+    m_session.remove_edges([0], [0])
+    assert (m.size, m_session.solve().size, m.row_to_col.tolist()) == (2, 1, [0, 1])
+
+
+def test_a_price_changes_nothing():
+    drawn = Drawn(5)
+    for _ in range(20):
+        drawn.change()
+    s = drawn.session
+    before = pickle.dumps(s.solve())
+    for _ in range(20):
+        drawn.change(s.price_of)
+    after = s.solve()
+    assert np.array_equal(pickle.loads(before).row_to_col, after.row_to_col)
+    assert np.array_equal(pickle.loads(before).row_dual, after.row_dual)
+    with pytest.raises(ValueError, match="NaN"):
+        s.price_of.set_row(int(s.row_ids[0]), np.full(s.shape[1], np.nan))
+    assert np.array_equal(s.solve().row_to_col, after.row_to_col)
+
+
+# -- infeasible states -----------------------------------------------------------------------------
+
+
+def test_an_infeasible_session_tells_why_and_goes_on():
+    s = gm.Session(np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]]))
+    gone = s.add_row([1, 1, 1])
+    s.remove_row(gone)
+    for col in (1, 2):
+        s.forbid(0, col)
+        s.forbid(1, col)
+    with pytest.raises(gm.InfeasibleError) as caught:
+        s.solve()
+    assert (caught.value.rows.tolist(), caught.value.cols.tolist()) == ([0, 1], [0])
+    with pytest.raises(gm.InfeasibleError):
+        _ = s.objective
+    s.set_cost(1, 2, 6)
+    assert s.solve().objective == 1 + 6 + 8
+    assert s.price_of.forbid(1, 2) == np.inf
+    assert s.solve().objective == 15
+
+
+def test_rows_outnumber_columns_and_the_other_way_round():
+    rng = np.random.default_rng(1)
+    s = gm.Session(np.zeros((0, 0)))
+    C = np.zeros((0, 0))
+    for rows, cols in [(3, 0), (0, 5), (6, 0), (0, 2), (0, 6), (9, 0)]:
+        for _ in range(rows):
+            line = rng.random(C.shape[1])
+            s.add_row(line)
+            C = np.vstack([C, line])
+        for _ in range(cols):
+            line = rng.random(C.shape[0])
+            s.add_col(line)
+            C = np.column_stack([C, line])
+        a = s.solve()
+        assert a.objective == pytest.approx(gm.assign(C).objective)
+        gm.verify(C, a)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def test_rounding_does_not_add_up():
+    """After thousands of changes the gap is what one run may leave."""
+    rng = np.random.default_rng(2)
+    C = rng.random((12, 15)) / 3
+    s = gm.Session(C)
+    for _ in range(3000):
+        i = int(rng.integers(12))
+        C[i] = rng.random(15) / 3 * 10.0 ** rng.integers(-3, 4)
+        s.set_row(i, C[i])
+        _ = s.objective
+    a = s.solve()
+    assert a.proven
+    assert a.gap <= gm.verify(C, a).allowance
+
+
+def test_integers_are_exact_up_to_their_range():
+    most = 2**49 // 4 - 1
+    C = np.array([[most, -most, 0], [most - 1, 1 - most, 7], [-most, most, most]])
+    s = gm.Session(C)
+    assert s.solve().objective == gm.assign(C).objective
+    s.set_cost(0, 0, -most)
+    C[0, 0] = -most
+    a = s.solve()
+    assert type(a.objective) is int
+    assert a.objective == gm.assign(C).objective
+    assert a.row_dual.dtype == np.int64
+    with pytest.raises(ValueError, match="too large"):
+        s.set_cost(0, 0, most + 1)
+    with pytest.raises(ValueError, match="too large"):
+        s.add_row([0, 0, 0]), s.add_col([0, 0, 0, 0])
+    with pytest.raises(ValueError, match="too large for a session"):
+        gm.Session(C * 4)
+
+
+def test_duals_of_integers_that_drift_are_found_anew(monkeypatch):
+    monkeypatch.setattr("gpumatch.cpu.assignment.live.tables.DRIFT", 10.0)
+    C = np.array([[1, 20], [30, 4]])
+    s = gm.Session(C)
+    s.set_cost(0, 0, 2)
+    assert s.objective == 6
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def test_bad_arguments_are_named():
+    s = gm.Session(np.ones((2, 3), int))
+    for call, error, message in [
+        (lambda: gm.Session(np.ones((2, 2)), maximize=1), TypeError, "maximize"),
+        (lambda: gm.Session(np.ones((2, 2)), cardinality="most"), ValueError, "cardinality"),
+        (lambda: gm.Session(np.ones((2, 2)), cost_limit="x"), TypeError, "cost_limit"),
+        (lambda: s.set_row(0, [1, 2]), ValueError, "one number for each of 3 columns"),
+        (lambda: s.set_col(0, [1, 2, 3]), ValueError, "one number for each of 2 rows"),
+        (lambda: s.set_row(2, [1, 2, 3]), KeyError, "no row with the id 2"),
+        (lambda: s.remove_col("a"), KeyError, "no column with the id 'a'"),
+        (lambda: s.set_row(0, [1.5, 2, 3]), TypeError, "integers"),
+        (lambda: s.set_cost(0, 0, 0.5), TypeError, "integers"),
+        (lambda: s.set_cost(0, 0, float("nan")), ValueError, "NaN"),
+        (lambda: s.set_cost(0, 0, -np.inf), ValueError, "would ask for a pair"),
+        (lambda: s.set_cost(0, 0, "1"), TypeError, "real number"),
+        (lambda: s.set_row(0, np.ones(3, complex)), TypeError, "real numbers"),
+        (lambda: s.price_of.set_cost(5, 0, 1), KeyError, "no row with the id 5"),
+        (lambda: gm.Session(gm.PointCosts([[0.0]], [[1.0]], "cosine")), TypeError, "metric"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+    assert s.solve().objective == 2
+    p = gm.Session(gm.PointCosts([[0.0, 1.0]], [[1.0, 0.0]]))
+    for call, error, message in [
+        (lambda: p.set_row(0, [1.0]), ValueError, "2 coordinates"),
+        (lambda: p.add_col([np.inf, 0.0]), ValueError, "finite"),
+        (lambda: p.add_col([np.nan, 0.0]), ValueError, "NaN"),
+        (lambda: p.add_col([1e200, 0.0]), ValueError, "too large"),
+        (lambda: p.set_cost(0, 0, 1.0), TypeError, "only points"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+    assert p.solve().objective == 2.0
+    g = gm.GraphSession(np.eye(2))
+    for call, error, message in [
+        (lambda: g.add_edges([0], [2]), ValueError, "cols must be from 0 to 1"),
+        (lambda: g.add_edges([0, 1], [1]), ValueError, "as many"),
+        (lambda: g.add_edges([0.5], [1]), TypeError, "rows"),
+        (lambda: g.remove_edges([0, 0], [0, 1]), ValueError, "no edge of row 0 and column 1"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+    assert g.solve().size == 2
+
+
+def test_sparse_costs_forbid_what_they_do_not_store():
+    C = sp.csr_array(np.array([[0, 3, 0], [2, 0, 0], [0, 0, 5]]))
+    s = gm.Session(C)
+    assert s.solve().objective == 10
+    assert s.costs().nnz == 3
+    s.set_cost(0, 2, 1)
+    s.set_cost(2, 1, 1)
+    a = s.solve()
+    assert (a.objective, a.pairs) == (4, {0: 2, 1: 0, 2: 1})
+    gm.verify(s.costs(), a)
+    g = gm.GraphSession((np.array([0, 3]), np.array([1, 1, 0]), (1, 2)))
+    assert g.graph().indices.tolist() == [0, 1]
+
+
+# -- pickles and threads ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["matrix", "points", "graph"])
+def test_a_session_pickles_with_its_state(kind):
+    if kind == "graph":
+        s = gm.GraphSession(np.eye(3))
+        s.add_edges([0, 1], [1, 0])
+        t = pickle.loads(pickle.dumps(s))
+        for each in (s, t):
+            each.remove_edges([0], [0])
+        assert s.solve().row_to_col.tolist() == t.solve().row_to_col.tolist()
+        return
+    rng = np.random.default_rng(3)
+    X, Y = rng.random((5, 2)), rng.random((6, 2))
+    s = gm.Session(rng.random((5, 6)) if kind == "matrix" else gm.PointCosts(X, Y))
+    s.set_row(2, rng.random(6 if kind == "matrix" else 2))  # which waits
+    t = pickle.loads(pickle.dumps(s))
+    line = rng.random(6 if kind == "matrix" else 2)
+    for each in (s, t):
+        each.add_row(line)
+        each.remove_row(0)
+    assert s.solve().pairs == t.solve().pairs
+
+
+@pytest.mark.parametrize("kind", ["matrix", "graph"])
+def test_another_thread_gets_an_error(kind):
+    """While one call converts its argument, another thread calls; then the first goes on."""
+    inside, done = threading.Event(), threading.Event()
+
+    class Slow:
+        def __array__(self, dtype=None, copy=None):
+            inside.set()
+            assert done.wait(60)
+            return np.zeros(2, np.int64)
+
+    if kind == "matrix":
+        s = gm.Session(np.ones((2, 2), int))
+        thread = threading.Thread(target=s.set_row, args=(0, Slow()))
+    else:
+        s = gm.GraphSession(np.eye(2))
+        thread = threading.Thread(target=s.add_edges, args=([0, 1], Slow()))
+    thread.start()
+    try:
+        assert inside.wait(60)
+        with pytest.raises(RuntimeError, match="one thread at a time"):
+            s.solve()
+    finally:
+        done.set()
+        thread.join()
+    found = s.solve()
+    assert (found.objective if kind == "matrix" else found.size) == (1 if kind == "matrix" else 2)
+
+
+# -- complexity ------------------------------------------------------------------------------------
+
+
+def test_a_change_reads_few_lines():
+    """A path between two ends of a random matrix reads about the square root of its lines."""
+    rng = np.random.default_rng(4)
+    n = 400
+    s = gm.Session(rng.random((n, n)))
+    _ = s.objective
+    before = s._table.lines
+    for _ in range(50):
+        s.set_row(int(rng.integers(n)), rng.random(n))
+        _ = s.objective
+    assert s._table.lines - before < 50 * 5 * n**0.5
