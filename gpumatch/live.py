@@ -1,7 +1,7 @@
 """The front door to live problems: an assignment or a matching that is kept while costs change.
 
 A `Session` knows rows and columns by their ids, checks what it gets, and makes snapshots. What it
-keeps is a table of `gpumatch.cpu.assignment.live`, which knows slots.
+keeps is a table of `gpumatch.cpu.live`, which knows slots.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from gpumatch.results.matching import Matching
 from gpumatch.running.interrupts import InterruptsHeld
 
 with InterruptsHeld():
-    from gpumatch.cpu.assignment.live.tables import Report
-    from gpumatch.cpu.matching.live import LiveGraph, distinct
+    from gpumatch.cpu.live.graph import LiveGraph, distinct
+    from gpumatch.cpu.live.tables import Report
     from gpumatch.problems.live import Wish, live_costs, report_of
 
 __all__ = ["GraphSession", "Session", "Snapshot"]
 
-_P, _T = ParamSpec("_P"), TypeVar("_T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _S = TypeVar("_S", bound="_OneThread")
 
 
@@ -173,7 +174,7 @@ class Session(_OneThread):
         self._next = list(costs.shape)
         self._arrays: list[np.ndarray | None] = [None, None]
         self._kind = live_costs(costs, self._wish)
-        self._table = self._kind.table()
+        self._table: Any = self._kind.table()
         self._load()
         self._report: Report | None = None
 
@@ -425,7 +426,7 @@ class Session(_OneThread):
 
     def _load(self) -> Assignment:
         """Solve the problem afresh, and hold the result."""
-        solve = functools.partial(
+        solve: Any = functools.partial(
             assign, maximize=self.maximize, cost_limit=self.cost_limit, backend="cpu"
         )
         return self._kind.load(self._table, solve)

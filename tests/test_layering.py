@@ -31,7 +31,7 @@ FLOORS = [
         *("cpu.matching", "cpu.assignment", "cpu.distributed", "cpu.ranking", "cpu.transport"),
         *("cuda.matching", "cuda.assignment", "cuda.transport"),
     },
-    {"cpu.general", "cuda.distributed", "cuda.general"},
+    {"cpu.general", "cpu.live", "cuda.distributed", "cuda.general"},
     {"dispatch.by_device", "dispatch.mixed_dgs", "reference"},
     {"interop"},
     {"interop.compressed"},

@@ -178,7 +178,7 @@ def test_integers_are_exact_up_to_their_range():
 
 
 def test_duals_of_integers_that_drift_are_found_anew(monkeypatch):
-    monkeypatch.setattr("gpumatch.cpu.assignment.live.tables.DRIFT", 10.0)
+    monkeypatch.setattr("gpumatch.cpu.live.tables.DRIFT", 10.0)
     C = np.array([[1, 20], [30, 4]])
     s = gm.Session(C)
     s.set_cost(0, 0, 2)
@@ -205,7 +205,7 @@ def test_bad_arguments_are_named():
         (lambda: s.set_cost(0, 0, "1"), TypeError, "real number"),
         (lambda: s.set_row(0, np.ones(3, complex)), TypeError, "real numbers"),
         (lambda: s.price_of.set_cost(5, 0, 1), KeyError, "no row with the id 5"),
-        (lambda: gm.Session(gm.PointCosts([[0.0]], [[1.0]], "cosine")), TypeError, "metric"),
+        (lambda: gm.Session(gm.PointCosts([[2.0]], [[1.0]], "cosine")), TypeError, "metric"),
     ]:
         with pytest.raises(error, match=message):
             call()

@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.costs import Costs, PointCosts, as_costs
-from gpumatch.cpu.assignment.live.changes import (
+from gpumatch.cpu.assignment.points.distances import METRICS
+from gpumatch.cpu.live.changes import (
     AT_LIMIT,
     BY_COVER,
     BY_LIMIT,
     FIT,
     TOO_LARGE,
 )
-from gpumatch.cpu.assignment.live.point_table import PointTable
-from gpumatch.cpu.assignment.live.tables import Report, Table
-from gpumatch.cpu.assignment.points.distances import METRICS
+from gpumatch.cpu.live.point_table import PointTable
+from gpumatch.cpu.live.tables import Report, Table
 from gpumatch.interop.sparse import csr_of
 from gpumatch.numeric.arrays import as_array
 from gpumatch.numeric.gaps import rounding_above
@@ -64,7 +64,7 @@ class Wish(NamedTuple):
 
     @property
     def mode(self) -> int:
-        """That of `gpumatch.cpu.assignment.live.changes`."""
+        """That of `gpumatch.cpu.live.changes`."""
         if self.cardinality == "maximum" or (self.cost_limit is None and self.cardinality != "any"):
             return BY_COVER
         return BY_LIMIT if self.cost_limit is None else AT_LIMIT
@@ -139,7 +139,8 @@ class LiveMatrix(LiveCosts):
     """A matrix of costs, of which some may be forbidden."""
 
     def __init__(self, costs: Costs, wish: Wish) -> None:
-        self.wish, self._first = wish, costs
+        self.wish = wish
+        self._first: Costs | None = costs
         self.is_exact = costs.is_integer and not isinstance(wish.cost_limit, float)
         self.largest = max(float(costs.largest), abs(float(wish.cost_limit or 0)))
         self.shape = costs.shape
@@ -153,7 +154,7 @@ class LiveMatrix(LiveCosts):
             sign=wish.sign,
             mode=wish.mode,
             limit=wish.top,
-            most=wish.sign * limit if is_bar else math.inf,
+            most=wish.sign * (limit or 0.0) if is_bar else math.inf,
             is_exact=self.is_exact,
             is_full=wish.is_full,
         )
@@ -248,7 +249,10 @@ class LivePoints(LiveCosts):
                 "offsets, of moderate size; pass a matrix instead"
             )
         self.wish, self.metric = wish, costs.metric
-        self._sides = tuple(np.ascontiguousarray(side, np.float64) for side in (costs.X, costs.Y))
+        self._sides = (
+            np.ascontiguousarray(costs.X, np.float64),
+            np.ascontiguousarray(costs.Y, np.float64),
+        )
         self.width, self.most = self._sides[0].shape[1], LARGEST_POINT
 
     def table(self) -> PointTable:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.live.search import (
+from gpumatch.cpu.assignment.small.proof import add_up
+from gpumatch.cpu.live.search import (
     dual_below,
     hide_bound,
     release,
@@ -21,7 +22,7 @@ from gpumatch.cpu.assignment.live.search import (
     show_bound,
     wait,
 )
-from gpumatch.cpu.assignment.live.state import (
+from gpumatch.cpu.live.state import (
     BACK,
     BOUND,
     COUNTS,
@@ -40,7 +41,6 @@ from gpumatch.cpu.assignment.live.state import (
     WAITING,
     WAITS,
 )
-from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.numba_tools.compiled import inlined, short_kernel, strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below, two_sum
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.live.state import (
+from gpumatch.cpu.live.state import (
     BACK,
     BOUND,
     COUNTS,

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Points
-from gpumatch.cpu.assignment.live.calls import compiled
-from gpumatch.cpu.assignment.live.changes import AT_LIMIT, BY_COVER, FIT, INVALID, TOO_LARGE
-from gpumatch.cpu.assignment.live.near import fair_duals, nearest, serve_point, show
-from gpumatch.cpu.assignment.live.state import (
+from gpumatch.cpu.assignment.points.distances import METRICS, distances_at
+from gpumatch.cpu.assignment.points.tree import LEVELS, raise_nodes, split
+from gpumatch.cpu.assignment.small.proof import add_up
+from gpumatch.cpu.live.calls import compiled
+from gpumatch.cpu.live.changes import AT_LIMIT, BY_COVER, FIT, INVALID, TOO_LARGE
+from gpumatch.cpu.live.near import fair_duals, nearest, serve_point, show
+from gpumatch.cpu.live.state import (
     COUNTS,
     DUAL,
     LINE,
@@ -29,10 +32,7 @@ from gpumatch.cpu.assignment.live.state import (
     TOP,
     USED,
 )
-from gpumatch.cpu.assignment.live.tables import Report
-from gpumatch.cpu.assignment.points.distances import METRICS, distances_at
-from gpumatch.cpu.assignment.points.tree import LEVELS, raise_nodes, split
-from gpumatch.cpu.assignment.small.proof import add_up
+from gpumatch.cpu.live.tables import Report
 from gpumatch.numeric.fair_duals import difference_below
 
 __all__ = ["PointTable"]
@@ -185,8 +185,9 @@ class PointTable:
             self.waiting[1 - side].setdefault(mate, None)
 
     def _drop(self, side: int, slot: int) -> None:
-        if self.boxes[side] is not None:
-            self.boxes[side].drop(slot, self.numbers[side])
+        boxes = self.boxes[side]
+        if boxes is not None:
+            boxes.drop(slot, self.numbers[side])
 
     def grow(self, side: int) -> None:
         room = self.points[side].shape[0]
@@ -233,9 +234,9 @@ class PointTable:
             side = 0 if self.waiting[0] else 1
             slot = next(iter(self.waiting[side]))
             if self._is_unsettled(side, slot):
-                self._fresh_boxes(1 - side)
+                boxes = self._fresh_boxes(1 - side)
                 _serve_point(
-                    *self._sides(side), *self.boxes[1 - side].arrays, slot, self._is_free(side),
+                    *self._sides(side), *boxes.arrays, slot, self._is_free(side),
                     self._top(side), METRICS[self.metric], self.sign, *self.scratch,
                 )  # fmt: skip
                 self.is_fresh[side] = False
@@ -280,8 +281,8 @@ class PointTable:
             self.numbers[side][SHOWN] = np.where(is_shown, self.numbers[side][DUAL], -np.inf)
         self.is_fresh = [False, False]
 
-    def _fresh_boxes(self, side: int) -> None:
-        """See that the boxes of a side show its duals."""
+    def _fresh_boxes(self, side: int) -> Boxes:
+        """The boxes of a side, which show its duals."""
         boxes = self.boxes[side]
         numbers, marks = self.numbers[side], self.marks[side]
         if boxes is None:
@@ -296,25 +297,27 @@ class PointTable:
             numbers[SHOWN] = np.where(is_shown, numbers[DUAL], -np.inf)
             boxes.take(numbers[SHOWN])
         self.is_fresh[side] = True
+        return boxes
 
     def _begin(self, side: int, slot: int) -> None:
         """Set the dual of a point that has come or lost its mate, and show it."""
         numbers = self.numbers[side]
         if numbers[SHOWN, slot] > -np.inf:
             return
-        self._fresh_boxes(1 - side)
+        boxes = self._fresh_boxes(1 - side)
         own, other, _, numbers2, _, _ = self._sides(side)
         nearest(
-            own, slot, other, numbers2, self.boxes[1 - side].arrays, METRICS[self.metric],
+            own, slot, other, numbers2, boxes.arrays, METRICS[self.metric],
             self.sign, np.inf, *self.scratch[-2:], *self.first,
         )  # fmt: skip
         value = float(self.first[1][0])
         dual = min(value, self._top(side)) if self._is_free(side) else value
         numbers[DUAL, slot] = dual if dual < np.inf else 0.0
-        if self.boxes[side] is None:
+        own_boxes = self.boxes[side]
+        if own_boxes is None:
             numbers[SHOWN, slot] = numbers[DUAL, slot]
         else:
-            show(numbers, self.boxes[side].arrays, slot, numbers[DUAL, slot])
+            show(numbers, own_boxes.arrays, slot, numbers[DUAL, slot])
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -323,13 +326,13 @@ class PointTable:
         return self.sign * float(self.numbers[0][LINE].sum())
 
     def report(self) -> Report:
-        """What the assignment is, if nothing waits. The duals of the rows are read off the boxes."""
+        """What the assignment is, if nothing waits: duals of rows are read off the boxes."""
         used = self._used()
         (rows, cols), top = self.shape, self._top(0) if self._is_free(0) else np.inf
-        self._fresh_boxes(1)
+        boxes = self._fresh_boxes(1)
         lowest = np.empty(rows)
         fair_duals(
-            *self._sides(0)[:2], self.numbers[1], self.boxes[1].arrays, used[0],
+            *self._sides(0)[:2], self.numbers[1], boxes.arrays, used[0],
             METRICS[self.metric], self.sign, *self.scratch[-2:], *self.first, lowest,  # OUT
         )  # fmt: skip
         if self.mode == AT_LIMIT:
@@ -363,7 +366,7 @@ class PointTable:
         return is_matched, self._costs_of(rows[is_matched], mates[is_matched])
 
     def _costs_of(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        points = Points(*self.points, self.metric, False, 1.0, None, None)
+        points = Points(self.points[0], self.points[1], self.metric, False, 1.0, None, None)
         return distances_at(points, rows, cols.astype(np.int64))
 
     def _join(self, used: tuple[np.ndarray, np.ndarray], is_tight: np.ndarray) -> None:

@@ -232,7 +232,7 @@ def add_edges(done, rows, cols, own, other):
 @inlined
 def _has_room(lists, v):
     """Return if a list may grow by one."""
-    start, length, room, pool, end = lists
+    _, length, room, pool, end = lists
     return length[v] < room[v] or end[0] + 2 * room[v] + ROOM <= pool.size
 
 
@@ -269,7 +269,7 @@ def remove_edges(rows, cols, own, other, row_to_col, col_to_row):
 @kernel
 def _remove(lists, v, w):
     """Remove w from the list of v."""
-    start, length, room, pool, end = lists
+    start, length, _, pool, _ = lists
     at = _place(start, length, pool, v, w)
     length[v] -= 1
     pool[at] = pool[start[v] + length[v]]
@@ -330,7 +330,7 @@ def _expand_row(
     row_alive, col_alive, base, spot, row, tree,
 ):  # fmt: skip
     """Take the columns of a row into its forward tree, or complete a path."""
-    start, length, room, pool, end = rows
+    start, length, _, pool, _ = rows
     for at in range(start[row], start[row] + length[row]):
         col = pool[at]
         other = col_tree[1, col]
@@ -353,7 +353,7 @@ def _expand_col(
     row_alive, col_alive, base, spot, col, tree,
 ):  # fmt: skip
     """Take the rows of a column into its backward tree, or complete a path."""
-    start, length, room, pool, end = cols
+    start, length, _, pool, _ = cols
     for at in range(start[col], start[col] + length[col]):
         row = pool[at]
         other = row_tree[0, row]

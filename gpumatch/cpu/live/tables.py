@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.live.calls import compiled
-from gpumatch.cpu.assignment.live.changes import (
+from gpumatch.cpu.live.calls import compiled
+from gpumatch.cpu.live.changes import (
     BY_COVER,
     DRIFT,
     add_costs,
@@ -17,7 +17,7 @@ from gpumatch.cpu.assignment.live.changes import (
     set_cost,
     set_line,
 )
-from gpumatch.cpu.assignment.live.state import (
+from gpumatch.cpu.live.state import (
     BOUND,
     COUNTS,
     DUAL,

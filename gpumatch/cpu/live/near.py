@@ -26,7 +26,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.live.state import (
+from gpumatch.cpu.assignment.points.distances import cost_of
+from gpumatch.cpu.assignment.points.least import insert
+from gpumatch.cpu.assignment.points.tree import bound_of
+from gpumatch.cpu.heap import drop_top, push
+from gpumatch.cpu.live.state import (
     BACK,
     DUAL,
     LINE,
@@ -38,10 +42,6 @@ from gpumatch.cpu.assignment.live.state import (
     SHOWN,
     TREE,
 )
-from gpumatch.cpu.assignment.points.distances import cost_of
-from gpumatch.cpu.assignment.points.least import insert
-from gpumatch.cpu.assignment.points.tree import bound_of
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel, short_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.views import view
@@ -62,7 +62,7 @@ def nearest(own, x, other, nums2, boxes, metric, sign, limit, stack, bounds, nea
 
     The differences are rounded down. ``near`` and ``slack`` are lists, and are filled.
     """
-    ids, place, points, price, box, top, loose, sizes = boxes
+    ids, _, points, price, box, top, loose, sizes = boxes
     levels, count = sizes[0], points.shape[0]
     near[:] = -1
     slack[:] = np.inf
@@ -107,7 +107,7 @@ def nearest(own, x, other, nums2, boxes, metric, sign, limit, stack, bounds, nea
 @kernel
 def show(nums, boxes, k, dual):
     """Show a dual, or hide a vertex by -inf, to the searches from the other side."""
-    ids, place, points, price, box, top, loose, sizes = boxes
+    _, place, points, price, _, top, _, sizes = boxes
     nums[SHOWN, k] = dual
     p = place[k]
     if p < 0:
