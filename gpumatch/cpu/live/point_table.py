@@ -1,7 +1,7 @@
 """A live assignment of points: coordinates, pairs, duals, and boxes around the points.
 
 It has the methods of `tables.Table`. All pairs are allowed, so all vertices of a side are free, or
-none is: without a limit, the smaller side is bound, and if both are equal, either. So the class is
+none is: without a limit, the smaller side is bound; the rows if both are equal. So the class is
 decided when changes are served, and where it changes, duals move by one number.
 """
 
@@ -263,9 +263,9 @@ class PointTable:
         return is_new or not self._is_free(side) or numbers[DUAL, slot] < self._top(side)
 
     def _choose_class(self) -> None:
-        """Bind the smaller side. The duals of the other are to be 0 at most."""
+        """Bind the smaller side, or the rows. The duals of the other are to be 0 at most."""
         rows, cols = self.shape
-        if self.mode != BY_COVER or rows == cols or (rows > cols) == self.is_bound:
+        if self.mode != BY_COVER or (rows > cols) == self.is_bound:
             return
         self.is_bound = int(rows > cols)
         free = 1 - self.is_bound
@@ -308,7 +308,7 @@ class PointTable:
         own, other, _, numbers2, _, _ = self._sides(side)
         nearest(
             own, slot, other, numbers2, boxes.arrays, METRICS[self.metric],
-            self.sign, np.inf, *self.scratch[-2:], *self.first,
+            self.sign, np.inf, True, *self.scratch[-2:], *self.first,
         )  # fmt: skip
         value = float(self.first[1][0])
         dual = min(value, self._top(side)) if self._is_free(side) else value
