@@ -16,6 +16,7 @@ python -m bench general --out general.json        weighted matchings of any grap
 python -m bench batches --out batches.json        many dense problems at once
 python -m bench points --out points.json          clouds of points against matrices and Sinkhorn
 python -m bench transport --out transport.json    supplies and demands against POT and OR-tools
+python -m bench live --out live.json              one row changes: sessions beside solving afresh
 python -m bench host-batches --out host.json      batches and single frames on the CPU
 python -m bench frames --out frames.json          frames of a tracker behind a gate
 python -m bench date2016 --out date.json          the Hungarian variants, RAFT, SciPy, lapx
@@ -61,6 +62,7 @@ from bench.suites import (
     host_batches,
     large_dense,
     linear_solvers,
+    live,
     matching,
     networkx_backend,
     points,
@@ -78,7 +80,7 @@ SUITES = {
     suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
-        *(adversarial, points, transport, general),
+        *(adversarial, points, transport, general, live),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
         frames,
         *(date2016, roverso2010, vasconcelos2009),

@@ -321,8 +321,10 @@ class PointTable:
 
     # -- results -----------------------------------------------------------------------------------
 
-    def total(self) -> float:
-        """What the pairs cost, rounded."""
+    def total(self) -> float | None:
+        """What the pairs cost, rounded; None if pairs at the limit may be missing."""
+        if self.mode == AT_LIMIT:
+            return None
         return self.sign * float(self.numbers[0][LINE].sum())
 
     def report(self) -> Report:

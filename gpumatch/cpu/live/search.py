@@ -279,7 +279,7 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
                 sink, leave, leaver = np.int32(k), front, np.int32(-1)
                 continue
             if x < 0 or nums[SHOWN, x] == -np.inf:  # by rounding, the trees meet before the radii
-                meets, leave, path = True, radius, radius + radius2
+                meets, leave, path = True, front, front + radius2
                 x_meet, k_meet = marks2[PRED, k], k
                 break
             radius = front
@@ -301,7 +301,7 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
                 sink2, leave2, leaver2 = np.int32(x), front2, np.int32(-1)
                 continue
             if k < 0 or nums2[SHOWN, k] == -np.inf:
-                meets, leave, path = True, radius, radius + radius2
+                meets, leave, path = True, radius, radius + front2
                 x_meet, k_meet = x, marks[PRED, x]
                 break
             radius2 = front2
@@ -331,9 +331,10 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
     else:
         leaver = _flip(marks, marks2, r, sink, leaver)
         leaver2 = _flip(marks2, marks, j, sink2, leaver2) if has_end2 else np.int32(-1)
-    _raise(own, nums, nums2, marks, marks2, r, size, leave, is_exact)
+    first = x_meet if meets else np.int32(-1)
+    _raise(own, nums, nums2, marks, marks2, r, size, leave, first, is_exact)
     if has_end2:
-        _raise(other, nums2, nums, marks2, marks, j, size2, leave2, is_exact)
+        _raise(other, nums2, nums, marks2, marks, j, size2, leave2, np.int32(-1), is_exact)
     return True, lines, leaver, leaver2
 
 
@@ -354,16 +355,19 @@ def _lower(nums, marks, size, radius):
 
 
 @inlined
-def _raise(costs, nums, nums2, marks, marks2, root, size, radius, is_exact):
+def _raise(costs, nums, nums2, marks, marks2, root, size, radius, first, is_exact):
     """Raise the duals of the vertices that a tree has scanned: by what they are nearer than
     ``radius``; of floats, as high as no pair undercuts.
+
+    ``first`` is where this tree meets the other, or -1. The slack of its new pair is for both
+    trees, so it must not take more than its share.
     """
     for t in range(-1, size):
         x = root if t < 0 else marks2[BACK, t]
-        if is_exact:
-            dual = nums[DUAL, x] + (radius if t < 0 else radius - nums2[REACH, t])
-        else:
-            dual = dual_below(costs, nums2, x, marks2[COUNTS, SLOTS], False)
+        dual = nums[DUAL, x] + (radius if t < 0 else radius - nums2[REACH, t])
+        if not is_exact:
+            below = dual_below(costs, nums2, x, marks2[COUNTS, SLOTS], False)
+            dual = lesser(dual, below) if x == first else below
             if marks[FREE, x] == 1:
                 dual = lesser(dual, nums[SCALARS, TOP])
         set_dual(nums, x, dual)
