@@ -274,10 +274,11 @@ class PointTable:
         if move > -np.inf:
             self.numbers[free][DUAL] -= move
             self.numbers[self.is_bound][DUAL] += move
-        for slot in (is_known & (self.marks[free][MATE] < 0)).nonzero()[0].tolist():
-            self.waiting[free][slot] = None
         for side in (0, 1):
             is_shown = self.numbers[side][SHOWN] > -np.inf
+            is_unmatched = (self.marks[side][USED] == 1) & (self.marks[side][MATE] < 0)
+            for slot in (is_shown & is_unmatched).nonzero()[0].tolist():
+                self.waiting[side].setdefault(slot, None)
             self.numbers[side][SHOWN] = np.where(is_shown, self.numbers[side][DUAL], -np.inf)
         self.is_fresh = [False, False]
 
