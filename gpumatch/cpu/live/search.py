@@ -446,9 +446,12 @@ def release(costs, nums, nums2, marks, marks2, size, size2):
 @vector_kernel
 def _join(costs, nums, nums2, marks, marks2, x):
     """Match an unmatched vertex to another whose pair costs the limit; return the entries read."""
-    most = nums[SCALARS, TOP] + nums2[SCALARS, TOP]
+    top = nums2[SCALARS, TOP]
+    most = nums[SCALARS, TOP] + top
     for k in range(marks2[COUNTS, SLOTS]):
-        if costs[x, k] <= most and marks2[MATE, k] < 0 and marks2[USED, k] == 1:
+        is_settled = marks2[WAITS, k] == 0 or nums2[DUAL, k] >= top
+        is_settled &= marks2[MATE, k] < 0 and marks2[USED, k] == 1
+        if is_settled and costs[x, k] <= most:  # one that is below the top is served yet
             marks[MATE, x], marks2[MATE, k] = k, x
             marks2[WAITS, k] = 0
             break
