@@ -15,8 +15,8 @@ from warnings import warn
 import numpy as np
 
 from gpumatch.assignment import assign
-from gpumatch.batch_contracts import SOLVED
 from gpumatch.bipartite import BipartiteGraph
+from gpumatch.contracts.batch import SOLVED
 from gpumatch.costs import TOO_LARGE, SparseCosts, overflow_of_sums
 from gpumatch.dispatch.registry import SMALL_MATCHING, SMALL_SPARSE, load
 from gpumatch.interop.compressed import compressed_of

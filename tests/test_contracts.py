@@ -9,15 +9,15 @@ import graphs
 from gpumatch import algorithms
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import AssignmentTask, GeneralMatchingTask, MatchingTask, Solution
+from gpumatch.contracts.general_weights import GeneralWeightTask
+from gpumatch.contracts.transport import TransportTask
 from gpumatch.costs import DenseCosts
 from gpumatch.dispatch import registry
 from gpumatch.dispatch.by_device import no_mates
 from gpumatch.general.graph import weighted_of
-from gpumatch.general_contracts import GeneralWeightTask
 from gpumatch.numeric.half_approximate import HalfMatchingTask
 from gpumatch.problems.cardinality import empty_solution
 from gpumatch.running.control import Control
-from gpumatch.transport_contracts import TransportTask
 from graphs import costs
 
 SEARCHES = [

@@ -25,7 +25,7 @@ FLOORS = [
     {"cpu.numba_tools", "cuda.kernels", "cuda.memory", "cuda.structs"},
     {"numeric.arrays"},
     {"contracts"},
-    {"batch_contracts", "general_contracts", "numeric", "transport_contracts"},
+    {"contracts.batch", "contracts.general_weights", "numeric", "contracts.transport"},
     {"cpu", "cuda"},  # their CSR, covers and launches
     {
         *("cpu.matching", "cpu.assignment", "cpu.distributed", "cpu.ranking", "cpu.transport"),

@@ -51,7 +51,7 @@ WRONG_ARGUMENTS = [
         gm.assign, ONES, cardinality="ful",
     ),
     case(
-        "objective must be one of ('sum', 'bottleneck'); got 'bottlenek'; "
+        "objective must be one of ('sum', 'bottleneck', 'lexicographic'); got 'bottlenek'; "
         "did you mean 'bottleneck'?",
         gm.assign, ONES, objective="bottlenek",
     ),
@@ -62,7 +62,8 @@ WRONG_ARGUMENTS = [
     case("cost_limit must be None, a number, or one for each row; got '3'",
          gm.assign, ONES, cost_limit="3"),
     case("cost_limit must be None or finite; got -inf", gm.assign, ONES, cost_limit=-math.inf),
-    case("objective must be one of ('sum', 'bottleneck'); got 'x'", gm.assign, ONES, objective="x"),
+    case("objective must be one of ('sum', 'bottleneck', 'lexicographic'); got 'x'",
+         gm.assign, ONES, objective="x"),
     case(
         "cardinality 'any' has no bottleneck: no pair at all would be best",
         gm.assign, ONES, objective="bottleneck", cardinality="any",

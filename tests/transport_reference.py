@@ -1,6 +1,6 @@
 """A slow transport algorithm that is easy to believe: each unit becomes a row or a column.
 
-`solve` has the signature of `gpumatch.transport_contracts`. It takes few units only, of a size that
+`solve` has the signature of `gpumatch.contracts.transport`. It takes few units only, of a size that
 divides all masses.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import gpumatch as gm
-from gpumatch.transport_contracts import TransportSolution, TransportTask
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 
 
 def matrix_of(task: TransportTask) -> tuple[np.ndarray, np.ndarray]:

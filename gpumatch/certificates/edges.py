@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from gpumatch.bipartite import as_bipartite
 from gpumatch.certificates.base import (
@@ -137,6 +135,9 @@ def _check_exchanges(
     last: int,
 ) -> None:
     """Point 4, by one vertex more for the unmatched columns, and one for the unmatched rows."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     nrows = mates.size
     col_to_row = np.full(ncols, nrows)  # the vertex of unmatched columns
     matched = (mates >= 0).nonzero()[0]

@@ -79,7 +79,7 @@ def edge_cover(
     pays = np.maximum(weights[cheapest], 0)
     saved = pays[owners] + pays[graph.indices] - weights
     saved[weights < 0] = 0
-    matching = maximum_weight_matching(graph._replace(weights=saved), **options)
+    matching: Any = maximum_weight_matching(graph._replace(weights=saved), **options)
     is_taken = weights < 0
     is_taken |= (matching.mate[owners] == graph.indices) & (saved > 0)
     is_covered = np.zeros(graph.order, bool)

@@ -100,7 +100,9 @@ def t_join(
     back = _other_ends(graph, owners)
     source = _gadgets(graph, owners, back, is_odd)
     try:
-        matching = maximum_weight_matching(source, cardinality="perfect", maximize=False, **options)
+        matching: Any = maximum_weight_matching(
+            source, cardinality="perfect", maximize=False, **options
+        )
     except ImperfectError as exc:
         raise NoJoinError(
             "there is no T-join: a component has an odd number of vertices of T"

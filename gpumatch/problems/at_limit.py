@@ -8,7 +8,7 @@ In an optimal assignment such a pair costs L, because both duals show it: u = L 
 the pair changes neither the minimised total nor the proof. Rounding may leave a pair that costs
 less, and a heuristic may leave any. Joining that one makes the assignment better. Kernels for small
 problems keep the rule as they go, which is as cheap there (`takes_equal` of
-`gpumatch.batch_contracts.Wish`). `join_at_limit` keeps it after every other algorithm.
+`gpumatch.contracts.batch.Wish`). `join_at_limit` keeps it after every other algorithm.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.batch_contracts import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
+from gpumatch.contracts.batch import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
 from gpumatch.costs import CostBatch
 from gpumatch.dispatch.backends import check_algorithm, check_backend
 from gpumatch.dispatch.registry import BATCHES, load

@@ -13,7 +13,7 @@ flow fills the rows and columns of the cut, fills the pairs across, and uses no 
 those across pay k (c - u - v), and those inside nothing.
 
 All of it is solved on the host, and the result is where the costs are. It is solved in CSR by
-`gpumatch.transport_contracts.BoundedTask`. Costs of -1 give a largest flow and the cut. The pairs
+`gpumatch.contracts.transport.BoundedTask`. Costs of -1 give a largest flow and the cut. The pairs
 that touch the cut once give the cheapest of the largest flows.
 """
 
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpumatch.contracts.transport import BoundedSolution, BoundedTask
 from gpumatch.costs import Costs, DenseCosts, SparseCosts, check_sums
 from gpumatch.costs.capacities import PairCapacities
 from gpumatch.dispatch.backends import choose_transport
@@ -40,7 +41,6 @@ from gpumatch.problems.request import Goal, Request, checked_limit
 from gpumatch.problems.transport import check_room, costs_of
 from gpumatch.results.transport import Transport
 from gpumatch.running.control import Control, InterruptsStop
-from gpumatch.transport_contracts import BoundedSolution, BoundedTask
 
 __all__ = ["in_units", "solve"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import ORDERED, SOLVED, UNSOLVED, DeviceBatch, DeviceResults, Together
+from gpumatch.contracts.batch import ORDERED, SOLVED, UNSOLVED, DeviceBatch, DeviceResults, Together
 from gpumatch.costs import CostBatch, SparseCosts
 from gpumatch.dispatch.registry import BATCHES, SEEMS_SORTED, TEAM, load
 from gpumatch.numeric.arrays import has_length

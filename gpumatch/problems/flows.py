@@ -1,4 +1,4 @@
-"""Cheapest flows between bounds, each made from the one problem of `gpumatch.transport_contracts`.
+"""Cheapest flows between bounds, each made from the one problem of `gpumatch.contracts.transport`.
 
 An algorithm knows rows that ship all their units, or pay a limit for each that stays, and columns
 of limited demand. `Shipper.ship` hands it such a problem. Some keep lower bounds of columns. Other
@@ -27,6 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
+from gpumatch.contracts.transport import (
+    TransportSolution,
+    TransportSolver,
+    TransportTask,
+)
 from gpumatch.costs import TOO_LARGE
 from gpumatch.numeric.arrays import any_true, array_module, exactly
 from gpumatch.numeric.exact_sums import summands
@@ -34,11 +39,6 @@ from gpumatch.numeric.units import merged, order_of
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.masses import Bounds
 from gpumatch.running.control import Control
-from gpumatch.transport_contracts import (
-    TransportSolution,
-    TransportSolver,
-    TransportTask,
-)
 
 __all__ = ["Found", "InfeasibleMassesError", "Shipper", "total_of"]
 

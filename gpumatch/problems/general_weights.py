@@ -1,7 +1,7 @@
 """One general weighted matching: the caller's weights as integers, its level, and its proof.
 
-The algorithm maximises integers (`gpumatch.general_contracts`). So weights to be minimised are
-negated, and floats are counted.
+The algorithm maximises integers (`gpumatch.contracts.general_weights`). So weights to be minimised
+are negated, and floats are counted.
 
 Cardinality. An unmatched vertex of ``"any"`` has the dual 0 or more, so the level is 0. For
 ``"maximum"`` and ``"perfect"`` the level is below -n W, for n vertices and weights of magnitude W.
@@ -31,14 +31,14 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from gpumatch.dispatch.arguments import check_one_of
-from gpumatch.general.graph import Graph
-from gpumatch.general_contracts import (
+from gpumatch.contracts.general_weights import (
     GeneralWeightSolution,
     GeneralWeightSolver,
     GeneralWeightTask,
     OddSets,
 )
+from gpumatch.dispatch.arguments import check_one_of
+from gpumatch.general.graph import Graph
 from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude, summands, times
 from gpumatch.numeric.gaps import Proof, proof_of

@@ -16,7 +16,7 @@ vector with a 1 at the level of the pair's cost, and 0 elsewhere. Then lexicogra
 
 This order is kept by sums. So every assignment has a sum of w_ij no less than all u and v together,
 which is that of the result: as few pairs of the greatest level as can be, then of the next, and so
-on (`gpumatch.certificates.lexicographic`).
+on.
 
 Reference: Burkard, Dell'Amico, Martello, *Assignment Problems*, SIAM 2009, section 6.6.
 """

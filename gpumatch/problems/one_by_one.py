@@ -35,7 +35,7 @@ class Batch:
     cost_limit : int or float, optional
         The limit of the result.
     mates, numbers, objective, gap, size, proven
-        As in `gpumatch.batch_contracts.DeviceResults`, where `size` is ``pairs``.
+        As in `gpumatch.contracts.batch.DeviceResults`, where `size` is ``pairs``.
     marks : bool array of shape (B, nrows + ncols)
         The vertex covers. It has no columns unless the cardinality is ``"maximum"``.
     errors : dict

@@ -14,8 +14,8 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
-from gpumatch.batch_contracts import Wish
 from gpumatch.contracts import Solution
+from gpumatch.contracts.batch import Wish
 from gpumatch.costs import TOO_LARGE, CostBatch, Costs, as_costs, check_sums, is_batch
 from gpumatch.dispatch.arguments import (
     check_one_of,

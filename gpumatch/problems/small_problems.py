@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import (
+from gpumatch.contracts.batch import (
     BAD,
     INFEASIBLE,
     LARGEST,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.contracts.transport import SmallFlows, SmallTransports
 from gpumatch.costs import CostBatch, native
 from gpumatch.dispatch.registry import ONE_SMALL_TRANSPORT, SMALL_TRANSPORTS, load
 from gpumatch.numeric.units import units_at
@@ -22,7 +23,6 @@ from gpumatch.problems.request import Request, checked_limit, wish_for
 from gpumatch.problems.small_problems import numbers_for
 from gpumatch.results.transport import Transport
 from gpumatch.running import compile_time
-from gpumatch.transport_contracts import SmallFlows, SmallTransports
 
 __all__ = ["MOST", "SmallResults", "solve", "solve_one"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.general_contracts import OddSets
+from gpumatch.contracts.general_weights import OddSets
 from gpumatch.results.general import Mates
 
 __all__ = ["GeneralWeightMatching"]

@@ -10,7 +10,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.certificates import general_weights
-from gpumatch.general_contracts import OddSets
+from gpumatch.contracts.general_weights import OddSets
 from gpumatch.results.general_weights import GeneralWeightMatching
 from tests.general_graphs import complete, factor_critical
 

@@ -38,7 +38,7 @@ from gpumatch.cpu.numba_tools.private import caching, works
 __all__ = ["keep", "stamp"]
 
 FOLDER = str(Path(__file__).parents[1])
-BEYOND = ("batch_contracts.py", "numeric/gaps.py")
+BEYOND = ("contracts/batch.py", "numeric/gaps.py")
 """Files beside `FOLDER` whose constants become part of kernels."""
 
 _Base: Any = getattr(caching, "FunctionCache", object)

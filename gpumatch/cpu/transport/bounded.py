@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Stopped
+from gpumatch.contracts.transport import BoundedSolution, BoundedTask
 from gpumatch.cpu.transport import bounded_search as search
 from gpumatch.running.kept_memory import kept_empty, kept_full
-from gpumatch.transport_contracts import BoundedSolution, BoundedTask
 
 __all__ = ["BUDGET", "solve"]
 
@@ -25,7 +25,7 @@ BUDGET = 2**22
 
 
 def solve(task: BoundedTask) -> BoundedSolution:
-    """Ship at least cost between the bounds, as `gpumatch.transport_contracts` states."""
+    """Ship at least cost between the bounds, as `gpumatch.contracts.transport` states."""
     nrows, ncols = task.shape
     hub, nnz = nrows + ncols, task.indices.size
     number: Any = task.data.dtype.type

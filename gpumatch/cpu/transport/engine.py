@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Points, Stopped
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.cpu.transport import few_columns, search, sources
 from gpumatch.cpu.transport.auction import Auction
@@ -25,7 +26,6 @@ from gpumatch.cpu.transport.dense import DenseProblem, rounding_of
 from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.cpu.transport.sources import Cloud, Matrix, Source
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["FEW", "SMALL", "fair_rows", "solve", "takes_least", "takes_points"]
 
@@ -70,7 +70,7 @@ def fair_rows(points: Points, col_dual: np.ndarray) -> np.ndarray:
 
 
 def solve(task: TransportTask) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states."""
     if task.points is not None:
         return _solve_points(task, task.points)
     if task.costs is not None and (task.costs.size > SMALL or task.least is not None):

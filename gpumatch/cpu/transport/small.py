@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.batch_contracts import LARGEST_INTEGER, SOLVED, UNFIT
+from gpumatch.contracts.batch import LARGEST_INTEGER, SOLVED, UNFIT
 from gpumatch.cpu.assignment.small.proof import gap_above, plus
 from gpumatch.cpu.numba_tools.compiled import kernel, strict_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below, two_product

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import SOLVED, UNSOLVED
+from gpumatch.contracts.batch import SOLVED, UNSOLVED
+from gpumatch.contracts.transport import SmallFlows, SmallTransports
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.cpu.transport import small
-from gpumatch.transport_contracts import SmallFlows, SmallTransports
 
 __all__ = ["solve", "solve_one"]
 

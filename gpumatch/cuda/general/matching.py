@@ -42,15 +42,16 @@ def run(task: GeneralMatchingTask) -> bool:
     if not matched:
         with control.part("start"):
             mate[:] = DeviceSteps(task.indptr, task.indices, None, control).match()[0]
-    left = mate.size + 1
+    left, odd_cycles = mate.size + 1, 0
     for _ in range(ROUNDS):
         found = _round(task, double)
         if found is None:
             return False
-        if not found.odd_cycles or 2 * found.unmatched_cycles > left:
+        odd_cycles = found.odd_cycles
+        if not odd_cycles or 2 * found.unmatched_cycles > left:
             break
         left = found.unmatched_cycles
-    return not found.odd_cycles or _go_on_on_the_host(task)
+    return not odd_cycles or _go_on_on_the_host(task)
 
 
 def _round(task: GeneralMatchingTask, double: DoubleCover) -> Rounded | None:

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, Protocol
 import cupy as cp
 import numpy as np
 
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda import csr
 from gpumatch.cuda.transport.sparse import engine as sparse
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["WHOLE", "Source", "in_csr", "solve"]
 
@@ -78,7 +78,7 @@ class Source(Protocol):
 
 
 def solve(task: TransportTask, source: Source) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states.
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states.
 
     The task has masses, limits, control and seed. Its total supply and demand are positive.
     """

@@ -11,12 +11,12 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
 from gpumatch.cuda.assignment.points.boxes import order_of
 from gpumatch.cuda.memory import require_memory
 from gpumatch.cuda.transport import core
 from gpumatch.cuda.transport.sparse import engine as sparse
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["Matrix", "solve"]
 
@@ -29,7 +29,7 @@ BYTES_A_PAIR = 120
 
 
 def solve(task: TransportTask) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states.
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states.
 
     Only problems that are solved with all pairs begin from given duals.
 

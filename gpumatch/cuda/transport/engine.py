@@ -13,10 +13,10 @@ from typing import Any
 import cupy as cp
 
 from gpumatch.contracts import Points
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda.memory import require_memory
 from gpumatch.cuda.transport import dense, few_columns, points
 from gpumatch.cuda.transport.sparse import engine as sparse
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["solve", "solve_on_host", "takes_least", "takes_points"]
 
@@ -33,7 +33,7 @@ _OF_SOLUTION = ("rows", "cols", "flow", "row_dual", "col_dual", "infeasible_rows
 
 
 def solve(task: TransportTask) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states."""
     if task.points is not None:
         return points.solve(task, task.points)
     if _are_few(task):

@@ -28,11 +28,11 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Stopped
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda.kernels import BLOCK, Source, blocks_for, kernels_for
 from gpumatch.cuda.launches import Board
 from gpumatch.cuda.transport.prices import LEAST_ROWS, NUMBERS, lanes_for, nearly_right
 from gpumatch.numeric.units import merged, units_at
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["FEW", "solve", "takes"]
 
@@ -71,7 +71,7 @@ def takes(task: TransportTask) -> bool:
 
 
 def solve(task: TransportTask) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states."""
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states."""
     return _FewColumns(task).solve()
 
 

@@ -14,12 +14,12 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Points
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda.assignment.points.boxes import MOST, WIDTH, Boxes, order_of
 from gpumatch.cuda.assignment.points.distances import distances_at, fill_distances
 from gpumatch.cuda.transport import core
 from gpumatch.cuda.transport.dense import Matrix
 from gpumatch.numeric.points.clouds import turned
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["STORED", "Cloud", "fair_rows", "solve", "takes"]
 
@@ -33,7 +33,7 @@ def takes(points: Points) -> bool:
 
 
 def solve(task: TransportTask, points: Points) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states.
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states.
 
     Parameters
     ----------

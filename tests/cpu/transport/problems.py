@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
+from gpumatch.contracts.transport import TransportTask
 from gpumatch.running.control import Control
-from gpumatch.transport_contracts import TransportTask
 
 
 def random_task(seed, *, dense, integer, limit, most=6, size=7, allow=False):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from gpumatch.contracts.transport import BoundedTask
 from gpumatch.cpu.transport import bounded
 from gpumatch.running.control import Control
-from gpumatch.transport_contracts import BoundedTask
 
 
 def random_task(seed, control=None):

@@ -9,11 +9,11 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.contracts import Points
+from gpumatch.contracts.transport import TransportTask
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.cpu.transport import dense, engine, few_columns, sources
 from gpumatch.cpu.transport.sources import Cloud, Matrix
 from gpumatch.running.control import Control
-from gpumatch.transport_contracts import TransportTask
 from tests.cpu.transport.problems import check
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev"]

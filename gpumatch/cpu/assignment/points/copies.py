@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts.transport import TransportTask
 from gpumatch.cpu.assignment.points.tuning import Tuning
 from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
 from gpumatch.cpu.transport import engine as transport
 from gpumatch.numeric.arrays import count_matched
-from gpumatch.transport_contracts import TransportTask
 
 __all__ = ["run"]
 

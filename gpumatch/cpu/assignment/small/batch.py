@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import BAD, SOLVED, BatchTask
+from gpumatch.contracts.batch import BAD, SOLVED, BatchTask
 from gpumatch.cpu.assignment.small.warm import solve_warm
 from gpumatch.cpu.assignment.small.with_duals import ROWS, START, scratch_size, solve_range
 from gpumatch.cpu.numba_tools.prefetch import LINE

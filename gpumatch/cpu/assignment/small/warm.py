@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.batch_contracts import BAD, COLD, LARGEST_INTEGER, UNFIT
+from gpumatch.contracts.batch import BAD, COLD, LARGEST_INTEGER, UNFIT
 from gpumatch.cpu.assignment.small.bids import STEPS, bid_from, look
 from gpumatch.cpu.assignment.small.search import (
     COL,

@@ -52,7 +52,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.batch_contracts import INFEASIBLE, LARGEST_INTEGER, REACHED, SOLVED, UNFIT
+from gpumatch.contracts.batch import INFEASIBLE, LARGEST_INTEGER, REACHED, SOLVED, UNFIT
 from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.assignment.small.search import (
     COL,

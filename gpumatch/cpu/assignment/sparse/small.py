@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.batch_contracts import (
+from gpumatch.contracts.batch import (
     INFEASIBLE,
     LARGEST,
     LARGEST_PATH,

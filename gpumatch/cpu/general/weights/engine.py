@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import Control
+from gpumatch.contracts.general_weights import GeneralWeightSolution, GeneralWeightTask, OddSets
 from gpumatch.cpu.general.weights.blossoms import write_sets
 from gpumatch.cpu.general.weights.search import CROWDED, DONE, PAUSED, close, solve
 from gpumatch.cpu.general.weights.start import greedy
@@ -33,7 +34,6 @@ from gpumatch.cpu.general.weights.state import (
     new_nodes,
     new_work,
 )
-from gpumatch.general_contracts import GeneralWeightSolution, GeneralWeightTask, OddSets
 
 __all__ = ["run"]
 
@@ -47,7 +47,7 @@ _MOST = 2**60
 
 
 def run(task: GeneralWeightTask, budget: int = BUDGET) -> GeneralWeightSolution:
-    """Find a matching of maximum weight and its duals; `gpumatch.general_contracts` states both."""
+    """Find a matching of maximum weight and its duals, as `gpumatch.contracts.general_weights`."""
     n, control = task.indptr.size - 1, task.control
     graph = task.indptr, task.indices, 2 * task.weights
     nodes, rings = new_nodes(n)

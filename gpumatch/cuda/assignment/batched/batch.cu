@@ -4,7 +4,7 @@
 //
 // A problem has n rows and m >= n columns. Each row gets one column, or stays unmatched at `limit`.
 // If a problem has more rows than columns, the kernel `turn` first makes its transposed copy.
-// Numbers are double, in which integers up to `largest` are exact, as batch_contracts.py states.
+// Numbers are double, in which integers up to `largest` are exact, as contracts/batch.py states.
 //
 // `solve` has these steps:
 //   bids.cuh   All costs are read once, and checked. In a square problem, the price of each column
@@ -44,7 +44,7 @@
 //   pred[j]             the row from which the search reaches column j
 //   ring                unmatched rows that still bid, `count` of them from `head` on, in n places
 //   left                unmatched rows that get paths
-//   states[k]           SOLVED and others, as in batch_contracts.py
+//   states[k]           SOLVED and others, as in contracts/batch.py
 //   pairs[k]            the number of pairs
 #include "assignment/batched/auctions.cuh"
 #include "assignment/batched/bids.cuh"

@@ -17,7 +17,8 @@ import cupy as cp
 import numpy as np
 from cupy.cuda import driver
 
-from gpumatch.batch_contracts import (
+from gpumatch.contracts import AssignmentTask
+from gpumatch.contracts.batch import (
     LARGEST,
     LARGEST_INTEGER,
     SOLVED,
@@ -26,7 +27,6 @@ from gpumatch.batch_contracts import (
     DeviceBatch,
     DeviceResults,
 )
-from gpumatch.contracts import AssignmentTask
 from gpumatch.cuda.assignment.batched import stacked
 from gpumatch.cuda.assignment.batched import tuning as tunings
 from gpumatch.cuda.assignment.batched.tuning import Tuning

@@ -18,8 +18,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from gpumatch.batch_contracts import Together
 from gpumatch.contracts import Solution
+from gpumatch.contracts.batch import Together
 from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.dense import tuning as tunings
 from gpumatch.cuda.assignment.dense.core import BYTES_A_PAIR, Alone, Core, Share

@@ -13,13 +13,13 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Stopped
+from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda import csr
 from gpumatch.cuda.memory import require_memory
 from gpumatch.cuda.transport.sparse.auction import Auction, Tuning
 from gpumatch.cuda.transport.sparse.network import Network
 from gpumatch.cuda.transport.sparse.paths import FINEST, LARGEST, Paths, TooLargeError
 from gpumatch.numeric.arrays import any_true
-from gpumatch.transport_contracts import TransportSolution, TransportTask
 
 __all__ = ["FEW", "Start", "TooLargeError", "solve"]
 
@@ -51,7 +51,7 @@ class Start(NamedTuple):
 def solve(
     task: TransportTask, start: Start | None = None, tuning: Tuning | None = None
 ) -> TransportSolution:
-    """Ship all supply at least cost, as `gpumatch.transport_contracts` states.
+    """Ship all supply at least cost, as `gpumatch.contracts.transport` states.
 
     A start is for tasks in which each column has a demand.
 

@@ -17,9 +17,9 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from gpumatch.contracts.transport import TransportTask
 from gpumatch.cuda import csr
 from gpumatch.numeric.arrays import any_true
-from gpumatch.transport_contracts import TransportTask
 
 __all__ = ["Network"]
 

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csc_array, csr_array, random_array
 
 import gpumatch as gm
 import gpumatch.csgraph
-from gpumatch.batch_contracts import INFEASIBLE, REACHED, SOLVED
+from gpumatch.contracts.batch import INFEASIBLE, REACHED, SOLVED
 from gpumatch.cpu.assignment.sparse import small
 from gpumatch.csgraph import min_weight_full_bipartite_matching
 from gpumatch.problems import one_problem

@@ -10,10 +10,10 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.certificates import CertificateError
+from gpumatch.contracts.general_weights import GeneralWeightTask
 from gpumatch.cpu.general.weights import blossoms, engine, search, seats, start, state
 from gpumatch.dispatch import registry
 from gpumatch.general.graph import weighted_of
-from gpumatch.general_contracts import GeneralWeightTask
 from gpumatch.running.control import Control
 from tests.general_graphs import chain_of_triangles, complete, factor_critical, flowers
 from tests.general_weights import random_small

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from gpumatch.batch_contracts import (
+from gpumatch.contracts.batch import (
     ENDLESS,
     INFEASIBLE,
     SOLVED,

@@ -13,7 +13,7 @@ import gpumatch as gm
 
 pytest.importorskip("cupy")
 
-from gpumatch.batch_contracts import INFEASIBLE, ORDERED, SOLVED, UNFIT
+from gpumatch.contracts.batch import INFEASIBLE, ORDERED, SOLVED, UNFIT
 from gpumatch.cuda.assignment.batched import batch as device_batch
 from gpumatch.cuda.assignment.batched.tuning import Tuning
 from tests.cuda.assignment.batched.emulated import INF, WISHES, check, random_problem

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 pytest.importorskip("cupy")
 
-from gpumatch.batch_contracts import Together
 from gpumatch.contracts import Solution
+from gpumatch.contracts.batch import Together
 from gpumatch.costs import SparseCosts
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cuda.assignment.batched import stacked

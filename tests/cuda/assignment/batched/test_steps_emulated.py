@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from gpumatch.batch_contracts import ENDLESS, SOLVED, UNSOLVED
+from gpumatch.contracts.batch import ENDLESS, SOLVED, UNSOLVED
 from gpumatch.cuda.assignment.batched.tuning import Tuning
 from tests.cuda.assignment.batched.emulated import HARD, INF, check, hard_problem
 from tests.cuda.emulator import COMPILER

@@ -9,8 +9,8 @@ import gpumatch as gm
 
 pytest.importorskip("cupy")
 
-from gpumatch.batch_contracts import ENDLESS, UNSOLVED, DeviceBatch, DeviceResults, Together
 from gpumatch.contracts import Solution
+from gpumatch.contracts.batch import ENDLESS, UNSOLVED, DeviceBatch, DeviceResults, Together
 from gpumatch.costs import SparseCosts
 from gpumatch.cuda.assignment.batched import batch as device_batch
 from gpumatch.cuda.assignment.batched.tuning import Tuning

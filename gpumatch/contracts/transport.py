@@ -255,11 +255,11 @@ class SmallTransports:
     Attributes
     ----------
     read, places, total, takes
-        The costs, as of a `gpumatch.batch_contracts.BatchTask`.
+        The costs, as of a `gpumatch.contracts.batch.BatchTask`.
     supply, demand : int64 arrays of shape (B, N) and (B, M)
         Units, >= 0; what a problem does not have is not read. Each sum is at most 2**62.
     goal : (sign, limit, takes_equal, largest)
-        What to find as numbers, as in a `gpumatch.batch_contracts.Wish`, and the largest magnitude
+        What to find as numbers, as in a `gpumatch.contracts.batch.Wish`, and the largest magnitude
         of costs.
     control : Control
     threads : int
