@@ -100,7 +100,7 @@ def test_code_that_two_processes_save_at_once_is_not_mixed_up(tmp_path):
 @pytest.fixture
 def sources(tmp_path, monkeypatch):
     """A package of two kernels' files, and one whose constants they read."""
-    for folder in ("cpu/matching", "numeric"):
+    for folder in ("contracts", "cpu/matching", "numeric"):
         (tmp_path / folder).mkdir(parents=True)
     for path in (*cache.BEYOND, "cpu/pairs_in_csr.py", "cpu/matching/engine.py"):
         (tmp_path / path).write_text("LIMIT = 1")
