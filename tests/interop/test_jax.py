@@ -1,11 +1,14 @@
 """`gumpatch.interop.jax`: compiled programs, batches by ``vmap``, gradients, devices."""
 
+import os
+
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment as scipys
 
 import gpumatch as gm
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other tests share the GPU
 jax = pytest.importorskip("jax")
 jax.config.update("jax_num_cpu_devices", 2)
 
