@@ -73,7 +73,7 @@ def assign_small(
     wish = wish_for(maximize, cardinality, limit)
     both = nrows + ncols
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
-    totals, ends = np.empty((2, 1), _FLOAT64), np.empty((2, 1), _INT64)
+    totals, ends = np.empty((2, 1), _FLOAT64), np.zeros((3, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else None
     problem = (
         costs.reshape(-1), _place(nrows, ncols),  # IN
@@ -90,7 +90,7 @@ def assign_small(
         if ends.item(0) == BAD:  # the general way says how
             return None
     compiled = compile_time.spent() - compiled
-    end, size = ends[:, 0].tolist()
+    end, size, kept = ends[:, 0].tolist()
     if end == INFEASIBLE:
         raise InfeasibleError(*violator_in(mates[0], nrows))
     if end != SOLVED:
@@ -104,7 +104,7 @@ def assign_small(
         cover = marks[0, :nrows].nonzero()[0], marks[0, nrows:].nonzero()[0]
     return _assignment(
         mates[0], numbers[0], nrows, size, (totals.item(0), int(gap) if is_integer else gap),
-        (maximize, cardinality, limit), cover, (began, compiled),
+        (maximize, cardinality, limit), cover, (began, compiled), kept,
     )  # fmt: skip
 
 
@@ -174,11 +174,13 @@ def _assignment(
     request: tuple[bool, str, Any],
     cover: Any,
     times: tuple[float, float],
+    kept: int = 0,
 ) -> Assignment:
     """Return the result that a kernel has written: mates, duals, and the costs of the rows' pairs.
 
     `found` is the objective and the gap. `request` has ``maximize``, the cardinality and the
-    limit. `times` are when it began, and the seconds of compilation.
+    limit. `times` are when it began, and the seconds of compilation. `kept` are the rows that have
+    the columns of the start.
     """
     (objective, gap), (maximize, cardinality, limit), (began, compiled) = found, request, times
     both = mates.size
@@ -193,7 +195,7 @@ def _assignment(
             "costs": 0.0,
             "search": time.perf_counter() - began - compiled,
         },
-        "trace": [{"levels": 0, "found": size, "matched": size, "step": "paths"}],
+        "trace": [{"levels": 0, "found": size - kept, "matched": size, "step": "paths"}],
     }
     return Assignment(
         row_to_col,

@@ -46,7 +46,10 @@ from gpumatch.cpu.assignment.small.with_duals import (
 from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.views import as_halves, as_integers, view
 
-__all__ = ["LOOSE", "solve_warm"]
+__all__ = ["KEPT", "LOOSE", "solve_warm"]
+
+KEPT = 2
+"""The row of ``ends`` that says how many rows have kept their columns."""
 
 LOOSE = 4
 """More than one row in so many that must be matched anew: it is as quick to begin from nothing."""
@@ -85,7 +88,8 @@ def solve_warm(
         vectors[PRICE, col] = np.rint(dual) if is_exact else dual
         if not abs(dual) <= largest:
             return
-    if _match(table, vectors, links, found, row_to_col) < 0:
+    anew = _match(table, vectors, links, found, row_to_col)
+    if anew < 0:
         return
     lower_to_zero(vectors, cols)
     mate, number = view(mates, (0, 0), mates.shape[1]), view(numbers, (0, 0), numbers.shape[1])
@@ -94,6 +98,7 @@ def solve_warm(
     add_up_problem(
         table, False, sign, np.inf, is_exact, rows, cols, 0, mates, numbers, totals, ends
     )
+    ends[KEPT, 0] = rows - anew
 
 
 @strict_kernel  # else NaN passes
