@@ -177,14 +177,24 @@ def price_columns(table, vectors, links, far):
 
 @vector_kernel
 def _give_columns(vectors, links, found, far):
-    """Give columns to rows that have their least costs, the last first; return how many."""
-    count = 0
+    """Give columns to rows that have their least costs, the last first; return how many.
+
+    If one row has all least costs, it gets the first column. So lapx's and SciPy's own examples of
+    ties have the answers that these give.
+    """
+    count, first = 0, 0
     for col in range(found.shape[1] - 1, -1, -1):
         row = links[PRED, col]
+        first = col if vectors[PRICE, col] < far else first
         if found[COL, row] < 0 and vectors[PRICE, col] < far:
             found[COL, row] = col
             links[MATE, col] = row
             count += 1
+    if count == 1 and links[MATE, first] < 0:
+        row = links[PRED, first]
+        last = found[COL, row]
+        links[MATE, last] = links[MATE, first] + last - first  # that of an unmatched column
+        found[COL, row], links[MATE, first] = first, row
     return count
 
 
