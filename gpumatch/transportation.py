@@ -173,7 +173,8 @@ def _solve(C: Any, supply: Any, demand: Any, capacity: Any, request: Request) ->
     problems = request.batch_of(C)
     if problems is not None:
         return transport_batches.solve(problems, supply, demand, capacity, request)
-    if capacity is None and type(C) is np.ndarray and C.ndim == 2 and request.is_plain:
+    is_plain = request.is_plain and request.initial is None
+    if capacity is None and type(C) is np.ndarray and C.ndim == 2 and is_plain:
         found = small_transports.solve_one(C, supply, demand, request)
         if found is not None:
             return found

@@ -95,11 +95,18 @@ CALLS: dict[str, Call] = {
     ),
     "assign, batch": lambda gm, on: gm.assign(on.batch),
     "assign, bottleneck": lambda gm, on: gm.assign(on.sparse, objective="bottleneck"),
+    "k_best": lambda gm, on: gm.k_best(on.small, 5),
+    "alternatives": lambda gm, on: gm.alternatives(on.small, gm.assign(on.small)),
+    "possible_edges": lambda gm, on: gm.possible_edges(on.sparse, gm.maximum_matching(on.sparse)),
+    "forced_edges": lambda gm, on: gm.forced_edges(on.sparse, gm.maximum_matching(on.sparse)),
     "transport": lambda gm, on: gm.transport(on.small, 3, 3, backend="cpu"),
     "verify": lambda gm, on: gm.verify(on.sparse, gm.maximum_matching(on.sparse)),
     "optimize.linear_sum_assignment": lambda gm, on: gm.optimize.linear_sum_assignment(on.small),
     "optimize.linear_sum_assignment, 600 rows": lambda gm, on: gm.optimize.linear_sum_assignment(
         on.dense
+    ),
+    "optimize.linear_sum_assignment_batch": lambda gm, on: (
+        gm.optimize.linear_sum_assignment_batch(on.batch)
     ),
     "csgraph.maximum_bipartite_matching": lambda gm, on: gm.csgraph.maximum_bipartite_matching(
         on.sparse

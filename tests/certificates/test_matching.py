@@ -126,7 +126,8 @@ def test_a_result_that_cannot_give_a_cover_is_refused():
 @pytest.mark.parametrize("result", [None, {}, [0, 1]])
 def test_what_is_no_result_is_a_type_error(result):
     with pytest.raises(
-        TypeError, match="result must be a Matching, a BMatching, an Assignment, a "
+        TypeError,
+        match="result must be a Matching, a GeneralMatching, a BMatching, an Assignment, a ",
     ):
         gm.verify(np.eye(2), result)
 
