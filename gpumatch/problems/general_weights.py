@@ -16,7 +16,8 @@ Floats. Each weight is rounded up to a multiple of a power of two, of which the 
 the integers are feasible for the floats, and the rounding shows in the gap. A level that does not
 fit is replaced by one that fits; if that is reached, the multiple becomes larger. Negative weights
 that are far below those in use are lifted, which changes nothing if they are not used: those of
-``"any"`` at once, and those of the others if the result is not proven otherwise. Duals near a low
+``"any"`` at once, of which only the signs count if none is above 0, and those of the others if the
+result is not proven otherwise. Duals near a low
 level have more bits than a float, so the last attempt counts so coarsely that they have not.
 
 The bound of the doubled weights is sum u_v + sum z_B (|B| - 1) / 2, less the level for each
@@ -185,7 +186,8 @@ class _Problem:
         """The outcome for floats: of a first attempt, or the best of some if that is not proven."""
         weights, highest = self.weights, float(self.weights.max(initial=0.0))
         if self.request.cardinality == "any":
-            return self._attempted(np.maximum(weights, -highest) if highest > 0 else weights, BITS)
+            lifted = np.maximum(weights, -highest) if highest > 0 else np.sign(weights)
+            return self._attempted(lifted, BITS)
         best = self._attempted(weights, BITS)
         coarse = BITS - 2 - (self.graph.order + 1).bit_length()
         factor = 1.0

@@ -219,6 +219,12 @@ def test_prohibitive_weights_of_floats():
 # -- arguments and results -------------------------------------------------------------------------
 
 
+def test_floats_far_apart_that_do_not_pay_are_left():
+    for weights in ([1e300, 1.0], [1e300, 1e-300], [1e-5, 1e300]):
+        m = matched(([(0, 1), (1, 2)], weights), maximize=False)
+        assert (m.size, m.objective, m.gap) == (0, 0, 0)
+
+
 def test_forms_of_one_graph():
     edges, weights = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)], [3, 8, 3, 1, 2]
     whole = coo_array((weights, np.transpose(edges)), shape=(4, 4)).tocsr()
