@@ -101,8 +101,7 @@ def total_of(weights: np.ndarray) -> Any:
 def _check(graph: Graph, weights: np.ndarray) -> None:
     lonely = np.flatnonzero(np.diff(graph.indptr) == 0)
     if lonely.size:
-        vertex = int(lonely[0])
-        name = vertex if graph.nodes is None else repr(graph.nodes[vertex])
+        name = graph.name_of(int(lonely[0]))
         raise ValueError(f"there is no edge cover: vertex {name} has no edge")
     if weights.dtype.kind != "f" and weights.size:
         largest = max(int(weights.max()), -int(weights.min()))

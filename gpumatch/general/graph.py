@@ -59,6 +59,10 @@ class Graph(NamedTuple):
         """The number of edges."""
         return int(self.indices.size) // 2
 
+    def name_of(self, vertex: int) -> str:
+        """What an error calls a vertex: its number, or its networkx node."""
+        return str(vertex) if self.nodes is None else repr(self.nodes[vertex])
+
     def __repr__(self) -> str:
         kind = "" if self.weights is None else f", weights of {self.weights.dtype}"
         return f"Graph({self.order} vertices, {self.size} edges{kind})"

@@ -95,7 +95,7 @@ def t_join(
         if name in options:
             raise TypeError(f"t_join got an unexpected argument {name!r}")
     graph = weighted_of(G, weight, triangle, maximize=False)
-    is_odd = _marks(T, graph)
+    is_odd = _marks(_listed(T), graph)
     owners = np.repeat(np.arange(graph.order), np.diff(graph.indptr))
     back = _other_ends(graph, owners)
     source = _gadgets(graph, owners, back, is_odd)
@@ -117,6 +117,16 @@ def t_join(
     return EdgeSet(owners[is_used], graph.indices[is_used], objective, gap, matching, graph.nodes)
 
 
+def _listed(T: Any) -> Any:
+    """An array as it is, and a list of anything else, which may be readable once only."""
+    if hasattr(T, "dtype"):
+        return T
+    try:
+        return list(T)
+    except TypeError:
+        raise TypeError(f"T must be a list of vertices; got {type(T).__name__}") from None
+
+
 def _marks(T: Any, graph: Graph) -> np.ndarray:
     """The marks of the vertices of T, checked."""
     if graph.nodes is not None:
@@ -132,10 +142,11 @@ def _marks(T: Any, graph: Graph) -> np.ndarray:
     marks = np.bincount(vertices, minlength=graph.order)
     twice = first_true(marks > 1)
     if twice is not None:
-        raise ValueError(f"T names vertex {twice} more than once")
+        raise ValueError(f"T names vertex {graph.name_of(twice)} more than once")
     is_lonely = (marks > 0) & (np.diff(graph.indptr) == 0)
     if is_lonely.any():
-        raise NoJoinError(f"there is no T-join: vertex {int(is_lonely.argmax())} has no edge")
+        name = graph.name_of(int(is_lonely.argmax()))
+        raise NoJoinError(f"there is no T-join: vertex {name} has no edge")
     return marks > 0
 
 

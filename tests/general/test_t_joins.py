@@ -62,10 +62,14 @@ def test_nodes_and_errors():
     join = gm.general.t_join(G, ["a", "c"])
     assert (join.edges(), join.objective) == ([("a", "b"), ("b", "c")], 2)
     assert gm.general.t_join(G, []).size == 0
+    assert gm.general.t_join(G, iter(["a", "c"])).objective == 2
+    assert gm.general.t_join(([(0, 1), (1, 2)], [1, 2]), {0, 2}).objective == 3
+    with pytest.raises(TypeError, match="T must be a list of vertices; got int"):
+        gm.general.t_join(G, 3)
     for T, message in (
         (["x"], "'x' is no node"),
-        (["a", "a"], "more than once"),
-        (["a", "e"], "has no edge"),
+        (["a", "a"], "vertex 'a' more than once"),
+        (["a", "e"], "vertex 'e' has no edge"),
         (["a"], "there is no T-join"),
     ):
         with pytest.raises(ValueError, match=message):
