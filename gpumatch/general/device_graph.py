@@ -22,7 +22,7 @@ _TAKEN = tuple(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
 def is_on_device(G: Any) -> bool:
     """True if this is a sparse matrix, or a tuple of CSR arrays, on a device."""
     if isinstance(G, tuple) and len(G) >= 3:
-        return array_module(G[1]) is not np
+        return hasattr(G[1], "__cuda_array_interface__")
     return is_sparse(G) and hasattr(G, "indices") and array_module(G.indices) is not np
 
 
