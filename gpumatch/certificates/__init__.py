@@ -114,7 +114,8 @@ def verify(
     pair_capacity : optional
         The capacities of pairs, in the same way.
     weight : hashable
-        Of a `GeneralWeightMatching`: the edge attribute of a networkx graph, as it was chosen.
+        Of a `GeneralWeightMatching` or `BoundedMatching`: the edge attribute of a networkx graph,
+        as it was chosen.
     triangle : {"both", "upper", "lower"}
         Of a `GeneralMatching` or `GeneralWeightMatching`: the entries of a matrix that are edges,
         as they were chosen.
@@ -152,11 +153,11 @@ def verify(
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
     if hasattr(result, "mate") and hasattr(result, "bound"):
-        return verify_bound(A, result, triangle=triangle)
+        return verify_bound(A, result, weight=weight, triangle=triangle)
     if hasattr(result, "vertex_dual"):
         return verify_general_weights(A, result, weight=weight, triangle=triangle, optimal=optimal)
     if weight != "weight":
-        raise TypeError("weight is for a GeneralWeightMatching")
+        raise TypeError("weight is for a GeneralWeightMatching or a BoundedMatching")
     if hasattr(result, "mate"):
         return verify_general(A, result, triangle=triangle)
     if triangle != "both":

@@ -16,6 +16,7 @@ all duals is at least the weight of the matching; and if weights are integers, s
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,10 +63,12 @@ class BoundCertificate(Certificate):
         )
 
 
-def verify_bound(G: Any, result: Any, *, triangle: str = "both") -> BoundCertificate:
+def verify_bound(
+    G: Any, result: Any, *, weight: Hashable = "weight", triangle: str = "both"
+) -> BoundCertificate:
     """Check a matching and its bound; see `gpumatch.verify`. On the host."""
     maximize = check_flag("maximize", result.maximize)
-    graph = weighted_of(G, triangle=triangle, maximize=maximize)
+    graph = weighted_of(G, weight, triangle, maximize=maximize)
     assert graph.weights is not None
     weights = graph.weights if maximize else -graph.weights
     mate = check_mate(graph, array_of(np, result.mate))

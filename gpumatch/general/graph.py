@@ -125,7 +125,7 @@ def weighted_of(
         without any weigh 1.
     weight : hashable
         The edge attribute of a networkx graph that is the weight. Edges without it weigh 1, as in
-        networkx.
+        networkx, and with None all do.
     triangle : {"both", "upper", "lower"}
         As of `pattern_of`.
     maximize : bool
@@ -145,7 +145,8 @@ def weighted_of(
     if is_networkx(source):
         edges = numbered_edges(source, weight)
         n = checked_shape((len(edges.nodes),) * 2)[0]
-        values = _checked_weights(edges.weights, f"weight {weight!r}")
+        ones = np.ones(edges.tails.size, np.int64)
+        values = ones if weight is None else _checked_weights(edges.weights, f"weight {weight!r}")
         return Graph(*_best_joined(n, edges.tails, edges.heads, values, best), nodes=edges.nodes)
     entries = _entries_of(source)
     n, values = entries.shape[0], _weights_of(entries)

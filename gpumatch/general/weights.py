@@ -59,7 +59,8 @@ def maximum_weight_matching(
 
         Edges from a vertex to itself are ignored. Of repeated edges, the best one counts.
     weight : hashable
-        The edge attribute of a networkx graph that is the weight. Edges without it weigh 1.
+        The edge attribute of a networkx graph that is the weight. Edges without it weigh 1, and
+        with None all do.
     cardinality : {"any", "maximum", "perfect"}
         ``"any"`` finds the best total, and takes an edge only if it pays. ``"maximum"`` finds the
         best among the matchings with the most edges. ``"perfect"`` matches every vertex.

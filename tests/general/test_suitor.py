@@ -81,6 +81,26 @@ def test_all_forms_of_a_graph_have_the_same_matching(small):
     )
 
 
+def test_the_weights_of_a_networkx_graph_are_those_chosen():
+    G = nx.Graph()
+    G.add_weighted_edges_from([(0, 1, 5), (1, 2, 9), (0, 2, 7)], weight="cost")
+    nx.set_edge_attributes(G, 2, "weight")
+    for weight, objective in (("cost", 9), ("weight", 2), (None, 1)):
+        for algorithm in ("suitor", "auto"):
+            m = gm.general.maximum_weight_matching(G, weight=weight, algorithm=algorithm)
+            assert m.objective == gm.verify(G, m, weight=weight).objective == objective
+    with pytest.raises(CertificateError, match="in all"):
+        gm.verify(G, gm.general.maximum_weight_matching(G, weight="cost", algorithm="suitor"))
+
+
+def test_lists_are_no_arrays_of_a_device():
+    for algorithm in ("suitor", "auto"):
+        m = gm.general.maximum_weight_matching(
+            ([0, 1, 2], [1, 0], [3, 3], (2, 2)), algorithm=algorithm
+        )
+        assert (m.size, m.objective) == (1, 3)
+
+
 def test_a_graph_without_edges():
     a = half_matching(csr_array((3, 3)))
     assert (a.size, a.objective, a.bound, a.gap, a.proven) == (0, 0, 0, 0, True)
