@@ -244,7 +244,7 @@ class _Problem:
             common = float(_as_floats(np.array([level]), places)[0])
         total = summands(paid)
         is_integer = places is None
-        objective = sum(total) if is_integer else math.fsum(total)
+        objective = sum(total) if is_integer else _float_sum(total)
         proof = self._proof(solution, vertex_dual, sets, common, paid, objective)
         sign = 1 if self.request.maximize else -1
         return Outcome(
@@ -290,6 +290,14 @@ class _Problem:
         )
 
 
+def _float_sum(terms: list[float]) -> float:
+    try:
+        return math.fsum(terms)
+    except OverflowError:
+        largest = max(map(abs, terms))
+        raise ValueError(f"weights up to {largest} have sums beyond float64: scale them") from None
+
+
 def _counted(weights: np.ndarray, places: int) -> np.ndarray:
     """The floats times 2**places, rounded up to integers."""
     with np.errstate(under="ignore"):
@@ -311,4 +319,8 @@ def _as_floats(duals: np.ndarray, places: int) -> np.ndarray:
     numbers = duals.astype(np.float64)
     below = numbers.astype(np.int64) < duals
     numbers[below] = np.nextafter(numbers[below], math.inf)
-    return np.ldexp(numbers, -places - 1)
+    with np.errstate(under="ignore"):
+        floats = np.ldexp(numbers, -places - 1)
+        below = np.ldexp(floats, places + 1) < numbers  # of those near the least float
+    floats[below] = np.nextafter(floats[below], math.inf)
+    return floats

@@ -225,6 +225,15 @@ def test_floats_far_apart_that_do_not_pay_are_left():
         assert (m.size, m.objective, m.gap) == (0, 0, 0)
 
 
+def test_the_least_and_the_largest_floats():
+    edges, tiny = [(0, 1), (2, 3)], 5e-324
+    m = gm.general.maximum_weight_matching((edges, [tiny, tiny]))
+    assert m.objective == 2 * tiny
+    assert gm.verify((edges, [tiny, tiny]), m, optimal=False).bound >= 2 * tiny
+    with pytest.raises(ValueError, match=r"weights up to 1e\+308 have sums beyond float64"):
+        gm.general.maximum_weight_matching((edges, [1e308, 1e308]))
+
+
 def test_forms_of_one_graph():
     edges, weights = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)], [3, 8, 3, 1, 2]
     whole = coo_array((weights, np.transpose(edges)), shape=(4, 4)).tocsr()
