@@ -22,7 +22,7 @@ from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.general.weights import maximum_weight_matching
 from gpumatch.numeric.exact_sums import summands
 from gpumatch.results.edge_set import EdgeSet
-from gpumatch.running.control import with_interrupts_result
+from gpumatch.running.control import with_interrupts_result, without_result
 
 __all__ = ["edge_cover", "total_of"]
 
@@ -79,7 +79,8 @@ def edge_cover(
     pays = np.maximum(weights[cheapest], 0)
     saved = pays[owners] + pays[graph.indices] - weights
     saved[weights < 0] = 0
-    matching: Any = maximum_weight_matching(graph._replace(weights=saved), **options)
+    source = graph._replace(weights=saved)
+    matching: Any = without_result(lambda: maximum_weight_matching(source, **options))
     is_taken = weights < 0
     is_taken |= (matching.mate[owners] == graph.indices) & (saved > 0)
     is_covered = np.zeros(graph.order, bool)

@@ -33,7 +33,7 @@ from gpumatch.numeric.arrays import array_of, first_true, index_array
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.general_weights import ImperfectError
 from gpumatch.results.edge_set import EdgeSet
-from gpumatch.running.control import with_interrupts_result
+from gpumatch.running.control import with_interrupts_result, without_result
 
 __all__ = ["NoJoinError", "t_join"]
 
@@ -76,6 +76,8 @@ def t_join(
         If an argument is wrong, or integers are too large.
     RuntimeError
         If the run was stopped before there was a T-join.
+    KeyboardInterrupt
+        On Ctrl-C, with the attribute ``result`` None.
 
     Notes
     -----
@@ -100,8 +102,10 @@ def t_join(
     back = _other_ends(graph, owners)
     source = _gadgets(graph, owners, back, is_odd)
     try:
-        matching: Any = maximum_weight_matching(
-            source, cardinality="perfect", maximize=False, **options
+        matching: Any = without_result(
+            lambda: maximum_weight_matching(
+                source, cardinality="perfect", maximize=False, **options
+            )
         )
     except ImperfectError as exc:
         raise NoJoinError(

@@ -60,6 +60,15 @@ def attach_result(exc: KeyboardInterrupt, result: Any) -> None:
     exc.result = result  # type: ignore[attr-defined]  # an attribute we add, and document
 
 
+def without_result(solve: Callable[[], _Result]) -> _Result:
+    """``solve()``, whose result on Ctrl-C is of no use to the caller, and becomes None."""
+    try:
+        return solve()
+    except KeyboardInterrupt as exc:
+        attach_result(exc, None)
+        raise
+
+
 def converted_result(solve: Callable[[], Any], convert: Callable[[Any], Any]) -> Any:
     """The converted result of ``solve()``. The result that a Ctrl-C brings is converted, too."""
     try:

@@ -60,6 +60,17 @@ def test_unit_weights_are_gallais():
     assert covered((edges, np.ones(len(edges), int))).size == 9 - 4
 
 
+def test_an_interrupt_brings_no_matching_of_what_is_saved():
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    edges = [(0, 1), (1, 2), (2, 0)]
+    for find in (gm.general.edge_cover, lambda G, **how: gm.general.t_join(G, [0, 1], **how)):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            find((edges, [3, 2, 2]), callback=interrupt)
+        assert caught.value.result is None
+
+
 def test_nodes_and_errors():
     G = nx.Graph()
     G.add_weighted_edges_from([("a", "b", 2), ("b", "c", 3), ("a", "a", 9)], weight="cost")
