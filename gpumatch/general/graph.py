@@ -221,6 +221,8 @@ def _edge_list(edges: Any, weights: Any) -> _EdgeList:
     if ends.ndim != 2 or ends.shape[1] != 2:
         raise ValueError(f"edges must have shape (m, 2); got {ends.shape}")
     rows, cols = index_array(ends[:, 0], "edges"), index_array(ends[:, 1], "edges")
+    if ends.size and int(ends.min()) < 0:
+        raise ValueError(f"edges: vertex {int(ends.min())} is below 0")
     n = int(ends.max()) + 1 if ends.size else 0
     checked = edges_of(rows, cols, checked_shape((n, n)))
     data = None if weights is None else array_of(np, as_array(weights, "weights"))

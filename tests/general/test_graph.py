@@ -130,7 +130,7 @@ WRONG = [
     (np.array([["a"]]), "must be a sparse matrix"),
     (([(0, 1, 2)], None), r"shape \(m, 2\)"),
     (([(0.5, 1.0)], None), "edges must be integers"),
-    (([(0, -1)], None), "lies outside"),
+    (([(0, -1)], None), "edges: vertex -1 is below 0"),
     (([(0, 1)], [1, 2]), "one number for each of the 1 edges"),
     (([(0, 1)], [np.nan]), "a weight is nan"),
     (([(0, 1)], [np.inf]), "a weight is inf"),
