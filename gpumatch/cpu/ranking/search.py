@@ -76,7 +76,7 @@ def find_path(problem, slots, slot, root, most, last, room):
             waiting = _look(problem, slots, slot, row, front, target, last, room, waiting)
         else:
             read += len(problem.weights)
-            waiting = _leave_hub(problem, slots, slot, root, front, target, last, room, waiting)
+            waiting = _leave_hub(problem, slots, slot, front, target, last, room, waiting)
     return NONE, read
 
 
@@ -113,7 +113,7 @@ def _offer(there, col, row, entry, target, last, room, waiting):
 
 
 @kernel
-def _leave_hub(problem, slots, slot, root, front, target, last, room, waiting):
+def _leave_hub(problem, slots, slot, front, target, last, room, waiting):
     """Go on from the hub: columns give up their rows, unmatched rows may take a column."""
     taken = slots.taken
     mate, is_fixed, price = room.mate, room.is_fixed, room.price
@@ -122,7 +122,7 @@ def _leave_hub(problem, slots, slot, root, front, target, last, room, waiting):
             there = max(front - price[col], front)
             waiting = _offer(there, col, HUB, NONE, target, last, room, waiting)
     for row in range(len(is_fixed)):
-        if taken[slot, row] == NONE and is_fixed[row] == 0 and row != root:
+        if taken[slot, row] == NONE and is_fixed[row] == 0:
             waiting = _look(problem, slots, slot, row, front, target, last, room, waiting)
     return waiting
 
