@@ -160,6 +160,10 @@ def test_rounding_does_not_add_up(shape, monkeypatch):
     assert a.gap <= gm.verify(C, a).allowance
 
 
+def test_rounding_left_by_a_line_goes_with_it():
+    run(7806, 11, between=1)
+
+
 def test_integers_are_exact_up_to_their_range():
     most = 2**49 // 4 - 1
     C = np.array([[most, -most, 0], [most - 1, 1 - most, 7], [-most, most, most]])

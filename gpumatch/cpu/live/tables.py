@@ -224,6 +224,13 @@ class Table:
 
     def report(self) -> Report:
         """What the assignment is, if nothing waits."""
+        found = self._report()
+        if not found.proven and self._await_low():
+            self.serve()
+            found = self._report()
+        return found
+
+    def _report(self) -> Report:
         rows, cols = self.shape
         mates, numbers = np.empty(rows + cols, np.int32), np.empty(2 * rows + cols)
         _report(
@@ -235,6 +242,18 @@ class Table:
         if self.is_exact:
             numbers, objective, gap = numbers.view(np.int64), int(total) + int(rest), int(gap)
         return Report(mates, numbers, int(size), objective, gap, proven)
+
+    def _await_low(self) -> bool:
+        """Let unmatched vertices wait whose duals are below the top; return if there are any.
+
+        Rounding leaves a dual there, by the line that bounds it, and that line may go or change.
+        """
+        for numbers, marks in zip(self.numbers, self.marks):
+            is_low = (marks[USED] == 1) & (marks[FREE] == 1) & (marks[MATE] < 0)
+            (low,) = (is_low & (numbers[DUAL] < numbers[SCALARS, TOP])).nonzero()
+            marks[QUEUE, : low.size], marks[WAITS, low] = low, 1
+            marks[COUNTS, WAITING] = low.size
+        return any(marks[COUNTS, WAITING] > 0 for marks in self.marks)
 
     def cover(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows and columns of a minimum vertex cover, without a limit."""
