@@ -25,6 +25,8 @@ from gpumatch.results.optima import Alternatives, MatchingEdges
 
 __all__ = ["alternatives", "forced_edges", "possible_edges"]
 
+_FARTHEST = 2.0**1022  # more than any assignment is worse, and sums of it are finite
+
 
 def alternatives(
     C: Any, a: Assignment, *, within: float = 0, threads: int | None = None
@@ -53,7 +55,9 @@ def alternatives(
     Raises
     ------
     ValueError
-        If the assignment is not proven optimal or does not fit the costs, or `within` is negative.
+        If the assignment is not proven optimal or is of other costs, or `within` is negative.
+    TypeError
+        If it is no `Assignment`, as that of a bottleneck, or `within` is no number.
 
     Notes
     -----
@@ -82,6 +86,8 @@ def alternatives(
         raise TypeError(f"within must be a number; got {within!r}")
     if not within >= 0:
         raise ValueError(f"within must be at least 0; got {within}")
+    if not isinstance(a, Assignment):
+        raise TypeError(f"a must be an Assignment, with its duals; got {type(a).__name__}")
     costs = as_costs(C)
     if (len(a.row_to_col), len(a.col_to_row)) != costs.shape:
         raise ValueError(f"the assignment has other rows and columns than {costs.shape}")
@@ -89,21 +95,31 @@ def alternatives(
         raise ValueError("the assignment is not proven optimal, so its duals tell nothing")
     tolerance = tolerance_of(costs, a)
     find = _optimal if within == 0 else _within
-    return find(costs, a, within, tolerance, checked_threads(threads))
+    return find(costs, a, min(within, _FARTHEST), tolerance, checked_threads(threads))
+
+
+def _exchanges(costs: Costs, a: Assignment, within: float, tolerance: float) -> Exchanges:
+    """The exchanges up to a slack, if the costs are those of the assignment."""
+    own = exchanges_within(costs, a, within + tolerance)
+    kept = a.row_to_col[own.rows] == own.cols
+    is_undercut = bool((own.slack < -tolerance).any())
+    if is_undercut or int(kept.sum()) != a.size or bool((own.slack[kept] > tolerance).any()):
+        raise ValueError("the assignment is not an optimum of these costs, as its duals show")
+    return own
 
 
 def _optimal(
     costs: Costs, a: Assignment, within: float, tolerance: float, threads: int
 ) -> Alternatives:
     """The pairs of optimal assignments, by strong components."""
-    own = exchanges_within(costs, a, tolerance)
+    own = _exchanges(costs, a, 0, tolerance)
     vertices = costs.shape[0] + 1
     graph = BipartiteGraph.of_rows(own.indptr, own.heads, (vertices, vertices))
     xp = costs.xp
     _, components = choose_components("cuda" if costs.on_device else "cpu", graph)
     block, count = components(graph, xp.arange(vertices, dtype=np.int32), xp.ones(vertices, bool))
     row_block, hub = block[:-1], int(block[-1])
-    col_block = xp.where(a.col_to_row >= 0, row_block[a.col_to_row], hub)
+    col_block = xp.where(a.col_to_row >= 0, block[a.col_to_row], hub)
     is_inside = row_block[own.rows] == col_block[own.cols]
     return Alternatives(
         _matrix(costs, own, is_inside, xp.where(own.slack > tolerance, own.slack, 0)),
@@ -120,7 +136,7 @@ def _within(
     """The pairs of assignments that are little worse, by shortest paths."""
     if costs.on_device:
         raise ValueError("within above 0 is for costs on the host")
-    own = exchanges_within(costs, a, within + tolerance)
+    own = _exchanges(costs, a, within, tolerance)
     limit = within if own.lengths.dtype.kind == "f" else int(min(within, 2**61))
     extra = load(CYCLES)(
         own.indptr, own.heads, own.lengths, costs.shape[0], limit + tolerance, threads

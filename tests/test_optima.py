@@ -130,11 +130,31 @@ def test_floats_near_a_tie_are_within_rounding():
     assert not other.is_unique
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+def test_an_empty_problem_has_one_optimum(shape):
+    a = gm.assign(np.zeros(shape))
+    for within in (0, 1):
+        other = gm.alternatives(np.zeros(shape), a, within=within)
+        assert other.is_unique
+        assert other.matrix.shape == shape
+
+
+def test_no_pair_is_too_far_for_inf():
+    costs = np.random.default_rng(7).random((5, 5))
+    costs[0, 1:] = np.inf
+    a = gm.assign(costs)
+    every, most = (gm.alternatives(costs, a, within=most) for most in (np.inf, 10))
+    assert (every.matrix != most.matrix).nnz == 0
+    assert len(every) == 17
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"within": -1}, "within"),
         ({"a": gm.assign(np.eye(2))}, "other rows"),
+        ({"a": gm.assign(1 - np.eye(3))}, "not an optimum of these costs"),
+        ({"a": gm.assign(np.eye(3) - 1)}, "not an optimum of these costs"),
     ],
 )
 def test_wrong_arguments_of_alternatives(change, words):
@@ -143,6 +163,9 @@ def test_wrong_arguments_of_alternatives(change, words):
         gm.alternatives(np.eye(3), **arguments)
     with pytest.raises(TypeError, match="within"):
         gm.alternatives(np.eye(3), gm.assign(np.eye(3)), within="1")
+    for a in ([1, 0, 2], gm.assign(np.eye(3), objective="bottleneck")):
+        with pytest.raises(TypeError, match="a must be an Assignment"):
+            gm.alternatives(np.eye(3), a)
 
 
 # -- matchings -------------------------------------------------------------------------------------
