@@ -244,6 +244,14 @@ def test_wrong_arguments_are_named(arguments, error, words):
         gm.k_best(np.eye(2), **arguments)
 
 
+@pytest.mark.parametrize("limit", [None, 1])
+def test_all_assignments_are_fewer_than_asked_for(limit):
+    ranked = gm.k_best(np.eye(3), 10**15, cost_limit=limit, proof=True)
+    assert len(ranked) == (6 if limit is None else 34)
+    assert ranked.is_complete
+    gm.verify(np.eye(3), ranked)
+
+
 def test_results_say_what_they_are():
     ranked = gm.k_best(np.eye(3), 2)
     assert repr(ranked) == "RankedAssignments(2 assignments, objectives 0.0 to 0.0, proven)"

@@ -15,6 +15,7 @@ vertex may stay unmatched. If that is at least what the last assignment costs, n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,9 @@ from gpumatch.results.ranking import PartitionTree, RankedAssignments
 from gpumatch.running.control import Control
 
 __all__ = ["Ranked", "rank", "rank_all"]
+
+
+_FEW = 64  # payers up to which all assignments are counted
 
 
 class Ranked(NamedTuple):
@@ -48,12 +52,13 @@ def rank(given: Costs, wish: Ranked, stopped: Callable[[int], bool]) -> RankedAs
     """
     form = _Form.of(given, wish)
     space = load(RANKING_SPACE)(form.entries(), form.limits(), form.problem.shape[1])
-    found = load(RANKING)(space, wish.k, stopped)
+    count = min(wish.k, _most(*form.problem.shape) + 1)
+    found = load(RANKING)(space, count, stopped)
     mates, totals = form.mates(found, space), found.slots.total[found.chosen]
     order = np.lexsort((*mates.T[::-1], totals))
     tree = None
     if wish.proof:
-        nodes = load(RANKING_PROOF)(found, space, wish.k)
+        nodes = load(RANKING_PROOF)(found, space, count)
         tree = _tree_of(nodes, found, order, form.by_columns)
     return RankedAssignments(
         array_of(given.xp, mates[order]),
@@ -67,6 +72,11 @@ def rank(given: Costs, wish: Ranked, stopped: Callable[[int], bool]) -> RankedAs
         labels=given.labels,
         stats={"algorithm": "murty", "backend": "cpu", "paths": found.found},
     )
+
+
+def _most(payers: int, others: int) -> float:
+    """A number of assignments that there are not more of."""
+    return (others + 1) ** payers if payers <= _FEW else math.inf
 
 
 def rank_all(
