@@ -42,7 +42,13 @@ __all__ = ["solve"]
 def solve(costs: Costs, request: Request) -> LexicographicAssignment:
     """Find the assignment whose costs, from the largest on, are lexicographically least."""
     control, goal = request.control, request.goal(costs)
-    begun = bottleneck.solve(costs, request._replace(objective="bottleneck"))
+    try:
+        begun = bottleneck.solve(costs, request._replace(objective="bottleneck"))
+    except KeyboardInterrupt as exc:
+        best = getattr(exc, "result", None)
+        if best is not None:
+            attach_result(exc, _result(costs, goal, best, best.row_to_col, [], request))
+        raise
     worst = begun.objective
     if worst is None or not begun.proven:
         return _result(costs, goal, begun, begun.row_to_col, [], request)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.certificates import CertificateError
-from gpumatch.results.lexicographic import LevelDuals
+from gpumatch.results.lexicographic import LevelDuals, LexicographicAssignment
 
 
 def best_costs(costs, maximize):
@@ -151,3 +151,13 @@ def test_the_least_sum_is_refused_where_it_is_another():
     )  # fmt: skip
     with pytest.raises(CertificateError):
         gm.verify(costs, claimed)
+
+
+def test_an_interrupt_in_the_bottleneck_brings_a_lexicographic_result():
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gm.assign(np.eye(3), objective="lexicographic", callback=interrupt)
+    assert type(caught.value.result) is LexicographicAssignment
+    assert not caught.value.result.proven
