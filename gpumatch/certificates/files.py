@@ -137,7 +137,7 @@ def save(file: str | os.PathLike[str], A: Any, result: Any) -> None:
 
 def proof_of(A: Any, result: Any) -> Proof:
     """What a file holds of a result; errors as of `save`."""
-    if hasattr(result, "errors") or not hasattr(result, "row_to_col"):
+    if hasattr(result, "errors") or not hasattr(result, "col_to_row"):
         raise TypeError(f"there are no files of proofs for {type(result).__name__}")
     if getattr(result, "proven", True) is not True:
         raise ValueError("the result must be proven: a file says that it is the best")
@@ -166,7 +166,7 @@ def proof_of(A: Any, result: Any) -> Proof:
     return Proof(problem, shape, sha256, **parts)
 
 
-_OTHERS = ("threshold_cover", "row_capacity", "row_log_scale", "flow_units")
+_OTHERS = ("threshold_cover", "levels", "row_capacity", "row_log_scale", "flow_units")
 
 
 def _wide(numbers: np.ndarray) -> np.ndarray:

@@ -163,3 +163,15 @@ def test_both_refuse_corrupted_proofs(second, tmp_path):
 @pytest.mark.long
 def test_both_refuse_more_corrupted_proofs(second, tmp_path):
     refusals(second, tmp_path, 400)
+
+
+def test_results_without_such_a_proof_are_named(tmp_path):
+    C = np.eye(3)
+    for result in (
+        gm.k_best(C, 2),
+        gm.possible_edges(C),
+        gm.assign(C, objective="lexicographic"),
+        gm.assign(C, objective="bottleneck"),
+    ):
+        with pytest.raises(TypeError, match=f"no files of proofs for {type(result).__name__}"):
+            certificates.save(tmp_path / "p.npz", C, result)
