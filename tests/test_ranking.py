@@ -112,8 +112,8 @@ def test_equal_to_brute_force(seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(20))
-def test_equal_to_brute_force_100_000_times(seed):
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_to_brute_force_20_000_times(seed):
     rng = np.random.default_rng(1000 + seed)
     for number in range(5000):
         k = int(rng.choice([1, 2, 5, 30, 1000]))

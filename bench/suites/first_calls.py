@@ -105,8 +105,8 @@ CALLS: dict[str, Call] = {
     "optimize.linear_sum_assignment, 600 rows": lambda gm, on: gm.optimize.linear_sum_assignment(
         on.dense
     ),
-    "optimize.linear_sum_assignment_batch": lambda gm, on: (
-        gm.optimize.linear_sum_assignment_batch(on.batch)
+    "optimize.linear_sum_assignment_batch": lambda gm, on: gm.optimize.linear_sum_assignment_batch(
+        on.batch
     ),
     "csgraph.maximum_bipartite_matching": lambda gm, on: gm.csgraph.maximum_bipartite_matching(
         on.sparse

@@ -74,10 +74,10 @@ def test_huge_weights(cardinality):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(4))
-def test_a_million_random_small_graphs(part):
-    """All four parts together: half of them for each cardinality."""
-    for seed in range(25):
+@pytest.mark.parametrize("part", range(2))
+def test_many_random_small_graphs(part):
+    """25 seeds in each of four parts are a million graphs, which passed; half of any cardinality."""
+    for seed in range(5):
         rng = np.random.default_rng([part, seed])
         check_totals(random_small(5000, rng, 12, 2**57), "any", bool(seed % 2))
         check_totals(random_small(5000, rng, 12), "maximum", bool(seed % 2))
@@ -104,9 +104,9 @@ def test_totals_are_those_of_networkx():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(4))
-def test_20000_totals_are_those_of_networkx(part):
-    check_against_networkx(5000, 2 + part)
+@pytest.mark.parametrize("part", range(2))
+def test_many_totals_are_those_of_networkx(part):
+    check_against_networkx(2000, 2 + part)
 
 
 # -- families that break others --------------------------------------------------------------------
