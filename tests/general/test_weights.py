@@ -76,7 +76,7 @@ def test_huge_weights(cardinality):
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(2))
 def test_many_random_small_graphs(part):
-    """25 seeds in each of four parts are a million graphs, which passed; half of any cardinality."""
+    """25 seeds in each of four parts are a million graphs, which passed."""
     for seed in range(5):
         rng = np.random.default_rng([part, seed])
         check_totals(random_small(5000, rng, 12, 2**57), "any", bool(seed % 2))
