@@ -152,7 +152,7 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
     problem.full.write_back(solution, problem.mates, problem.col_dual)
     largest = max(costs.largest, 0 if task.limit is None else abs(task.limit))
     farthest = 2 * (costs.shape[0] + 1) * largest
-    if costs.shape[1] and -solution.col_dual.min() > farthest:
+    if costs.shape[1] and -solution.col_dual.min().item() > farthest:  # which int64 may not hold
         solution.col_dual[:] = close_gaps(solution.col_dual, 2 * largest)
     write_fair_rows(costs, solution)
     if task.limit is not None:
