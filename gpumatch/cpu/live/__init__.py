@@ -3,7 +3,6 @@
 | problem | files |
 | --- | --- |
 | assignment, a matrix | `tables`; its kernels are `changes` and `search` |
-| assignment, points | `point_table`; its kernels are in `near` |
 | maximum matching | `graph` |
 
 `state` says what is kept of an assignment, and what holds of it. `calls` makes calls short.
