@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -443,10 +444,9 @@ def _pairs(cost: np.ndarray, extend: bool, limit: float) -> tuple[np.ndarray, np
     """The rows and columns of the pairs, and whether all are allowed."""
     if cost.ndim != 2:
         _check_dimensions(cost)
-    if limit < math.inf:
-        _check_limit(limit)
-        return *linear_sum_assignment(cost, False, float(limit)), True
     _check_limit(limit)
+    if limit < math.inf:
+        return *linear_sum_assignment(cost, False, float(limit)), True
     _check_shape(cost.shape, extend)
     try:
         return *linear_sum_assignment(cost), True
@@ -548,6 +548,8 @@ def _check_shape(shape: tuple[int, ...], extend: bool) -> None:
 
 
 def _check_limit(limit: float) -> None:
+    if type(limit) is not float and not isinstance(limit, Real):
+        raise TypeError(f"cost_limit must be a number; got {type(limit).__name__}")
     if not limit > -math.inf:
         raise ValueError(f"cost_limit must be finite or positive infinity; got {limit}")
 

@@ -295,3 +295,10 @@ def test_without_short_calls(monkeypatch):
     total, x, y = lap.lapjv(costs, True, 0.3)
     assert math.isclose(total, best[0])
     assert np.array_equal((x[:7], y[:7]), (best[1], best[2][:7]))
+
+
+@pytest.mark.parametrize("limit", [None, "1", [1.0]])
+def test_a_limit_that_is_no_number_is_named(limit):
+    for call in (lap.lapjv, lambda cost, **how: lap.lapjvx_batch(cost[None], **how)):
+        with pytest.raises(TypeError, match="cost_limit must be a number"):
+            call(np.eye(3), cost_limit=limit)
