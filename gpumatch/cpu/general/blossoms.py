@@ -36,8 +36,8 @@ Encodings
 ``path``         memory for pairs of vertices
 
 Two arrays have a record for each vertex v, because a search comes to vertices in no order, and each
-record is one access to memory. What all neighbours are asked is in ``marks``, the rest in
-``facts``. Of a vertex in no tree, only LABEL means anything: a vertex gets the others when it joins
+record is one access to memory. ``marks`` holds what a scan reads of each neighbour, and ``facts``
+the rest. Of a vertex in no tree, only LABEL means anything: a vertex gets the others when it joins
 a tree, so memory that no tree comes to is never touched.
 
 ``marks[v, LABEL]``   0 if v is in no tree, 1 if it is outer, -1 if it is inner; OUTSIDE if the
