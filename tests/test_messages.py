@@ -242,9 +242,10 @@ NO_PROOF = [
          lambda: gm.assign(ONES).to_matrix([1, 2, 3])),
     case("problem 1 of 1", lambda: gm.assign([ONES])[1]),
     case(
-        "result must be a Matching, a GeneralMatching, a BMatching, an Assignment, a "
-        "DulmageMendelsohn, a "
-        "BlockTriangularForm or a ProductMatching; got list",
+        "result must be BoundedMatching, GeneralWeightMatching, GeneralMatching, RankedBatch, "
+        "RankedAssignments, BatchTransport, BatchAssignment, Transport, Assignment, MatchingEdges, "
+        "LexicographicAssignment, BottleneckAssignment, DulmageMendelsohn, ProductMatching, "
+        "BlockTriangularForm, BMatching or Matching; got list",
         gm.verify, ONES, [0],
     ),
     case("the costs are infeasible: 2 rows may be assigned to 1 columns only, so no full "

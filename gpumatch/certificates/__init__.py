@@ -18,30 +18,23 @@ import os
 from collections.abc import Hashable
 from typing import Any
 
-from gpumatch.certificates.assignment import AssignmentCertificate, verify_assignment
-from gpumatch.certificates.b_matching import BMatchingCertificate, verify_b_matching
+from gpumatch.certificates.assignment import AssignmentCertificate
+from gpumatch.certificates.b_matching import BMatchingCertificate
 from gpumatch.certificates.base import Certificate, CertificateError
-from gpumatch.certificates.batch import BatchCertificate, verify_batch
-from gpumatch.certificates.blocks import BlocksCertificate, verify_blocks, verify_form
-from gpumatch.certificates.bottleneck import BottleneckCertificate, verify_bottleneck
-from gpumatch.certificates.edges import EdgesCertificate, verify_edges
+from gpumatch.certificates.batch import BatchCertificate
+from gpumatch.certificates.blocks import BlocksCertificate
+from gpumatch.certificates.bottleneck import BottleneckCertificate
+from gpumatch.certificates.edges import EdgesCertificate
 from gpumatch.certificates.files import Proof, load, save
-from gpumatch.certificates.general import GeneralCertificate, verify_general
-from gpumatch.certificates.general_weights import (
-    GeneralWeightCertificate,
-    verify_general_weights,
-)
-from gpumatch.certificates.lexicographic import LexicographicCertificate, verify_lexicographic
-from gpumatch.certificates.matching import check_matching, verify_matching
-from gpumatch.certificates.product import ProductCertificate, verify_product
-from gpumatch.certificates.ranking import (
-    RankingCertificate,
-    RankingsCertificate,
-    verify_ranking,
-    verify_rankings,
-)
-from gpumatch.certificates.suitor import BoundCertificate, verify_bound
-from gpumatch.certificates.transport import TransportCertificate, verify_transport
+from gpumatch.certificates.general import GeneralCertificate
+from gpumatch.certificates.general_weights import GeneralWeightCertificate
+from gpumatch.certificates.kinds import check_claim
+from gpumatch.certificates.lexicographic import LexicographicCertificate
+from gpumatch.certificates.matching import check_matching
+from gpumatch.certificates.product import ProductCertificate
+from gpumatch.certificates.ranking import RankingCertificate, RankingsCertificate
+from gpumatch.certificates.suitor import BoundCertificate
+from gpumatch.certificates.transport import TransportCertificate
 from gpumatch.certificates.violators import check_violator
 
 __all__ = [
@@ -152,55 +145,15 @@ def verify(
     >>> print(gm.verify(A, gm.maximum_matching(A)))
     maximum: a matching of 1 edges and a cover of 1 vertices, checked on 2 edges
     """
-    if hasattr(result, "mate") and hasattr(result, "bound"):
-        return verify_bound(A, result, weight=weight, triangle=triangle)
-    if hasattr(result, "vertex_dual"):
-        return verify_general_weights(A, result, weight=weight, triangle=triangle, optimal=optimal)
-    if weight != "weight":
-        raise TypeError("weight is for a GeneralWeightMatching or a BoundedMatching")
-    if hasattr(result, "mate"):
-        return verify_general(A, result, triangle=triangle)
-    if triangle != "both":
-        raise TypeError("triangle is for a GeneralMatching or a GeneralWeightMatching")
-    if hasattr(result, "counts"):
-        return verify_rankings(A, result, sizes=sizes, optimal=optimal)
-    if hasattr(result, "tree"):
-        return verify_ranking(A, result, optimal=optimal)
-    if hasattr(result, "errors"):
-        masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
-        return verify_batch(A, result, sizes=sizes, optimal=optimal, **masses)
-    if sizes is not None:
-        raise TypeError("sizes are for the result of a batch")
-    if hasattr(result, "flow_units"):
-        masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
-        return verify_transport(A, result, optimal=optimal, **masses)
-    if supply is not None or demand is not None or pair_capacity is not None:
-        raise TypeError("supply, demand and pair_capacity are for a Transport")
-    if hasattr(result, "row_dual"):
-        return verify_assignment(A, result, optimal=optimal)
+    optional = {"sizes": sizes, "supply": supply, "demand": demand, "pair_capacity": pair_capacity}
+    given = {name: value for name, value in optional.items() if value is not None}
     if not optimal:
-        raise TypeError("optimal=False is for assignments and flows of least or greatest total")
-    if hasattr(result, "forced"):
-        return verify_edges(A, result)
-    if hasattr(result, "levels"):
-        return verify_lexicographic(A, result)
-    if hasattr(result, "threshold_cover"):
-        return verify_bottleneck(A, result)
-    if hasattr(result, "rr"):
-        return verify_blocks(A, result)
-    if hasattr(result, "row_log_scale"):
-        return verify_product(A, result)
-    if hasattr(result, "p") and hasattr(result, "q"):
-        return verify_form(A, result)
-    if hasattr(result, "row_capacity"):
-        return verify_b_matching(A, result)
-    if not hasattr(result, "row_to_col"):
-        raise TypeError(
-            "result must be a Matching, a GeneralMatching, a BMatching, an Assignment, a "
-            "DulmageMendelsohn, a BlockTriangularForm or a ProductMatching; got "
-            f"{type(result).__name__}"
-        )
-    return verify_matching(A, result)
+        given["optimal"] = False
+    if weight != "weight":
+        given["weight"] = weight
+    if triangle != "both":
+        given["triangle"] = triangle
+    return check_claim(A, result, **given)
 
 
 def check(file: str | os.PathLike[str], A: Any) -> Certificate:

@@ -213,7 +213,7 @@ def test_masses_are_those_of_the_caller():
         wrong = {**masses, name: masses[name] * (1 + 1e-15)}
         with pytest.raises(CertificateError, match=name):
             gm.verify(costs, claim, **wrong)
-    with pytest.raises(TypeError, match="pair_capacity are for a Transport"):
+    with pytest.raises(TypeError, match="supply is for BatchTransport or Transport; got Assign"):
         gm.verify(COSTS, gm.assign(COSTS), supply=1)
 
 
