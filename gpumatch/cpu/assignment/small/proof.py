@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
-from gpumatch.cpu.numba_tools.error_free import two_sum
+from gpumatch.cpu.numba_tools.compiled import fused, inlined, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import lost, two_sum
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.numeric.gaps import FINE, ULPS, UNIT
 
@@ -39,11 +39,67 @@ def add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
             bound, bound_rest, lost = plus(bound, bound_rest, lost, limit)
         used = greater(used, abs(limit) if size > 0 else 0.0)
     gap = gap_above(sign * total, sign * rest, bound, bound_rest, lost)
+    is_proven = gap == 0 if is_exact else is_within(gap, size, total, used, largest)
+    return size, total, rest, gap, is_proven
+
+
+@fused
+def add_up_pairs(table, mate, number, own, other, ncols, limit, is_exact):
+    """The same for the pairs of a table, whose costs are to be minimised, by their slacks.
+
+    ``mate`` and ``number`` have the rows of the table from ``own`` on, and its columns from
+    ``other`` on. The duals of a pair and the limit are at most its cost, and those of unmatched
+    vertices are at most 0. So the gap is a sum of numbers that are not below 0: the slacks of the
+    pairs, and the magnitudes of the other duals. This is sooner found than sums of costs and duals,
+    which cancel. A slack is wrong by less than 2**-50 of itself and of the rounding of its row's
+    dual plus the limit. So is the sum of up to 2**22 of them by less than 2**-30.
+    """
+    base = limit if limit < np.inf else 0.0
+    size = 0
+    total = rest = gap = errors = used = 0.0
+    for row in range(table.shape[0]):
+        col, dual = mate[own + row], number[own + row]
+        if col < 0:
+            gap -= dual
+            continue
+        cost, price = table[row, col], number[other + col]
+        there, (whole, error) = cost - price, two_sum(dual, base)
+        gap += (there - whole) + (lost(cost, price, there) - error)
+        errors += abs(error)
+        total, lower = two_sum(total, cost)
+        rest += lower
+        used = greater(used, abs(cost))
+        size += 1
+    for col in range(ncols):
+        if mate[other + col] < 0:
+            gap -= number[other + col]
+    if is_exact:
+        return size, total, rest, gap, gap == 0
+    if limit < np.inf and size > 0:
+        used = greater(used, abs(limit))
+    if gap > 0 or errors > 0:
+        gap = np.nextafter(gap * (1 + 2.0**-30) + errors * 2.0**-49, np.inf)
+    if 0 <= gap <= ULPS * UNIT * size * used:  # whatever the duals are
+        return size, total, rest, gap, True
+    largest = 0.0
+    for row in range(table.shape[0]):
+        col = mate[own + row]
+        if col >= 0:
+            dual = greater(abs(number[own + row]), abs(number[other + col]))
+            largest = greater(largest, dual)
+    return size, total, rest, gap, is_within(gap, size, total, used, largest)
+
+
+@inlined
+def is_within(gap, size, total, used, largest):
+    """Whether a gap of floats counts as proven, and is not coarse (`gpumatch.numeric.gaps`).
+
+    ``used`` and ``largest`` are the largest magnitudes of costs and limits, and of duals.
+    """
     unit = ULPS * UNIT * size
     is_fine = gap <= greater(unit * used, FINE * abs(total))
     is_small = gap <= unit * greater(used, lesser(largest, 4.0 * (size + 1) * used))
-    is_proven = gap == 0 if is_exact else (gap >= 0) & is_fine & is_small
-    return size, total, rest, gap, is_proven
+    return (gap >= 0) & is_fine & is_small
 
 
 @inlined

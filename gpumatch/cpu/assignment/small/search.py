@@ -76,9 +76,9 @@ __all__ = [
     "WAITS",
     "augment_rows",
     "begin_prices",
+    "dual_below",
     "match_rows",
     "nearest",
-    "nearest_below",
     "price_columns",
     "rows_at_once",
     "vectors_in",
@@ -132,7 +132,7 @@ def rows_at_once(table):
     return 8 if table.shape[1] % 128 == 0 else greater(table.shape[0], 1)
 
 
-@vector_kernel
+@fused
 def match_rows(
     table, vectors, links, found, ncols, reduces, gives_up, limit, takes_equal, far, ahead
 ):  # fmt: skip
@@ -208,18 +208,30 @@ def nearest(table, vectors, row, far):
 
 
 @vector_kernel
-def nearest_below(table, vectors, row, far):
+def dual_below(table, vectors, row, mate, far):
     """Return the distance of a row from its nearest column, rounded down.
 
-    Rounding keeps the order, so only columns at the least rounded distance can be nearer than that.
+    The row's mate, -1 for none, is mostly nearest, and half of the time alone. Then only its
+    distance is rounded. Rounding keeps the order, so otherwise only columns at the least rounded
+    distance can be nearer than that.
     """
-    least = nearest(table, vectors, row, far)
+    least = far
+    for col in range(table.shape[1]):
+        least = lesser(least, far if col == mate else table[row, col] - vectors[PRICE, col])
+    if mate >= 0:
+        cost, price = table[row, mate], vectors[PRICE, mate]
+        there = cost - price
+        if there < least:
+            return down(there, lost(cost, price, there))
+        least = lesser(least, there)
+    if least == far:
+        return far
     error = 0.0
     for col in range(table.shape[1]):
         cost, price = table[row, col], vectors[PRICE, col]
         there = cost - price
         error = lesser(error, lost(cost, price, there) if there == least else 0.0)
-    return down(least, error) if least < far else far
+    return down(least, error)
 
 
 @vector_kernel

@@ -95,9 +95,7 @@ def solve_warm(
     mate, number = view(mates, (0, 0), mates.shape[1]), view(numbers, (0, 0), numbers.shape[1])
     clear(mate, number)
     write(table, vectors, links, found, cols, np.inf, is_exact, mate, number, 0, rows)
-    add_up_problem(
-        table, False, sign, np.inf, is_exact, rows, cols, 0, mates, numbers, totals, ends
-    )
+    add_up_problem(table, False, sign, np.inf, is_exact, cols, 0, mates, numbers, totals, ends)
     ends[KEPT, 0] = rows - anew
 
 

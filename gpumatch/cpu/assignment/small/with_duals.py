@@ -53,7 +53,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts.batch import INFEASIBLE, LARGEST_INTEGER, REACHED, SOLVED, UNFIT
-from gpumatch.cpu.assignment.small.proof import add_up
+from gpumatch.cpu.assignment.small.proof import add_up_pairs
 from gpumatch.cpu.assignment.small.search import (
     COL,
     LINKS,
@@ -67,13 +67,13 @@ from gpumatch.cpu.assignment.small.search import (
     TREE,
     VECTORS,
     begin_prices,
+    dual_below,
     match_rows,
-    nearest_below,
     rows_at_once,
     vectors_in,
     width_for,
 )
-from gpumatch.cpu.numba_tools.compiled import strict_kernel, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import fused, strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
 from gpumatch.cpu.numba_tools.vector_min import lesser
 from gpumatch.cpu.numba_tools.views import as_bytes, as_halves, as_integers, on_stack, view
@@ -179,24 +179,29 @@ def solve_range(
                     ahead,
                 )  # fmt: skip
         pairs += add_up_problem(
-            table, turned, sign, limit, is_exact, rows, cols, k, mates, numbers, totals, ends
+            table, turned, sign, limit, is_exact, ncols, k, mates, numbers, totals, ends
         )
     return pairs
 
 
-@vector_kernel
+@fused
 def add_up_problem(
-    table, turned, sign, limit, is_exact, rows, cols, k, mates, numbers, totals, ends
+    table, turned, sign, limit, is_exact, ncols, k, mates, numbers, totals, ends
 ):  # fmt: skip
     """Write what problem ``k`` costs and if its duals prove it; return how many pairs it has."""
     most_rows = numbers.shape[1] - mates.shape[1]
     most_cols = mates.shape[1] - most_rows
+    own, other = (most_rows, 0) if turned else (0, most_rows)
     mate, number = view(mates, (k, 0), mates.shape[1]), view(numbers, (k, 0), numbers.shape[1])
     paid = view(number, most_rows + most_cols, most_rows)
-    _see_paid(table, turned, sign, mate, paid, rows)
-    size, total, rest, gap, is_proven = add_up(
-        sign, limit, mate, number, paid, rows, most_rows, cols, is_exact
+    for row in range(table.shape[0]):
+        col = mate[own + row]
+        if col >= 0:
+            paid[col if turned else row] = sign * table[row, col]
+    size, total, rest, gap, is_proven = add_up_pairs(
+        table, mate, number, own, other, ncols, limit, is_exact
     )
+    total, rest = sign * total, sign * rest
     if not is_proven:
         clear(mate, number)
         ends[END, k] = UNFIT
@@ -289,7 +294,7 @@ def lower_to_zero(vectors, ncols):
         vectors[PRICE, col] -= greatest
 
 
-@vector_kernel
+@fused
 def write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
     """Write pairs and duals: of the table's rows from ``own`` on, of its columns from ``other``."""
     base = limit if limit < np.inf else 0.0
@@ -299,7 +304,7 @@ def write(table, vectors, links, found, ncols, limit, is_exact, mate, number, ow
         if is_exact and col >= 0:
             number[own + row] = table[row, col] - vectors[PRICE, col] - base
             continue
-        dual = lesser(nearest_below(table, vectors, row, np.inf), limit)
+        dual = lesser(dual_below(table, vectors, row, col, np.inf), limit)
         number[own + row] = difference_below(dual, base) if dual < np.inf else dual
     for col in range(ncols):
         row = links[MATE, col]
@@ -320,7 +325,7 @@ def _solve_reached(
         vectors[PRICE, between[k]] = -np.inf
     for row in range(nrows):
         if mark[own + row]:
-            number[own + row] = nearest_below(table, vectors, row, np.inf)
+            number[own + row] = dual_below(table, vectors, row, mate[own + row], np.inf)
     width = width_for(rows)
     part = view(room, -(-(nrows + ncols) // PAD) * PAD, (cols, width))
     for k in range(cols):
@@ -339,10 +344,11 @@ def _solve_reached(
         mate[own + reached[i]] = -1
         number[own + reached[i]] = paid[PRICE, i]
     for k in range(cols):
-        row = reached[partners[COL, k]]
+        partner = partners[COL, k]
+        row = reached[partner]
         mate[own + row] = between[k]
         mate[other + between[k]] = row
-        number[other + between[k]] = nearest_below(part, paid, k, np.inf)
+        number[other + between[k]] = dual_below(part, paid, k, partner, np.inf)
 
 
 @vector_kernel
@@ -389,12 +395,3 @@ def _name_violator(table, links, found, ncols, mate, own, other):
                 mate[other + col] = mate[own + links[MATE, col]] = REACHED
                 links[TREE, tail] = links[MATE, col]
                 tail += 1
-
-
-@vector_kernel
-def _see_paid(table, turned, sign, mate, paid, rows):
-    """Write the cost of each matched row."""
-    for row in range(rows):
-        col = mate[row]
-        if col >= 0:
-            paid[row] = sign * (table[col, row] if turned else table[row, col])
