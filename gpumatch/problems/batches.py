@@ -88,14 +88,15 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
 
     def take() -> None:
         number = np.int64 if is_integer else np.float64
-        infeasible = (ends[0] == INFEASIBLE).nonzero()[0].tolist()
-        batch.marked = dict(zip(infeasible, batch.mates[infeasible]))
-        batch.mates[infeasible] = -1
-        unsolved = ends[0] == UNSOLVED
-        batch.mates[unsolved], batch.numbers[unsolved] = -1, 0
+        batch.proven, batch.size = ends[0] == SOLVED, ends[1]
+        if not batch.proven.all():
+            infeasible = (ends[0] == INFEASIBLE).nonzero()[0].tolist()
+            batch.marked = dict(zip(infeasible, batch.mates[infeasible]))
+            batch.mates[infeasible] = -1
+            unsolved = ends[0] == UNSOLVED
+            batch.mates[unsolved], batch.numbers[unsolved] = -1, 0
         batch.numbers = batch.numbers.view(number)
         batch.objective, batch.gap = totals[0].view(number), totals[1]
-        batch.proven, batch.size = ends[0] == SOLVED, ends[1]
         batch.add_roundings()
 
     try:
@@ -106,6 +107,6 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
         attach_result(exc, batch.result())
         raise
     take()
-    if ended:
+    if ended and not batch.proven.all():
         batch.solve_these((~batch.proven).nonzero()[0].tolist())
     return batch.result()
