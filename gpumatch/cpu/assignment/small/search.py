@@ -90,6 +90,8 @@ FEW = 19  # columns up to which a whole vector of them is too many: a little mor
 FETCHED = 8  # cache lines that are fetched ahead for each row that is scanned
 NEAR = 512  # columns up to which the vectors should be on the stack: 30 KiB with what is found
 LISTED = 36  # columns up to which a list of them may be kept: about two PADs
+NARROW = 24
+"""Columns up to which reading a row again takes less than one branch that is predicted wrongly."""
 HALF = LINE // 2 // 8
 """Numbers in half of a cache line."""
 SHIFTED = 200
@@ -213,9 +215,12 @@ def dual_below(table, vectors, row, mate, far):
 
     The row's mate, -1 for none, is mostly nearest, and half of the time alone. Then only its
     distance is rounded. Rounding keeps the order, so otherwise only columns at the least rounded
-    distance can be nearer than that.
+    distance can be nearer than that. A processor cannot predict which it is, so NARROW rows are
+    read twice in any case.
     """
     least = far
+    if table.shape[1] <= NARROW:
+        mate = -1
     for col in range(table.shape[1]):
         least = lesser(least, far if col == mate else table[row, col] - vectors[PRICE, col])
     if mate >= 0:
