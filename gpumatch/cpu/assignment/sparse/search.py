@@ -221,11 +221,14 @@ def fair_row_duals(indptr, indices, costs, price, far, row_dual, first, last):
     for row in range(first, last):
         if row_dual[row] == 0:
             continue
-        least, error = least_reduced_cost(indptr, indices, costs, price, row, far), 0.0
+        least, error = far, 0.0
         for entry in range(indptr[row], indptr[row + 1]):
             cost, paid = costs[entry], price[indices[entry]]
             there = cost - paid
-            error = lesser(error, lost(cost, paid, there) if there == least else 0.0)
+            here = lost(cost, paid, there)
+            others = error if there == least else 0.0  # rounding keeps the order
+            error = lesser(here, others) if there <= least else error
+            least = lesser(there, least)
         row_dual[row] = down(least, error)
 
 
