@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.costs import CostBatch
 from gpumatch.cpu.assignment.small import batch as small_batch
 from gpumatch.cpu.assignment.small import search as small_search
 from gpumatch.cpu.assignment.small import with_duals
+from gpumatch.problems.small_problems import assign_small
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -200,3 +202,17 @@ def test_a_search_brings_costs_near_line_by_line():
     place[0] = 99_990
     match()
     assert 100_000 <= place[0] < 100_000 + small_batch.LINE * small_search.FETCHED
+
+
+def test_square_problems_without_a_full_assignment_take_one_call():
+    """Their columns may stay unmatched, so none of these may begin with a price."""
+    rng = np.random.default_rng(3)
+    costs = rng.integers(1, 100, (40, 6, 6)).astype(np.float64)
+    costs[rng.random(costs.shape) < 0.6] = math.inf
+    found = [assign_small(matrix, False, "maximum", None) for matrix in costs]
+    sizes = [a.size if a is not None else -1 for a in found]
+    best = [gm.maximum_matching(csr_array(np.isfinite(matrix))).size for matrix in costs]
+    assert sizes == best
+    assert 0 < min(sizes) < max(sizes) == 6
+    for matrix, a in zip(costs, found):
+        gm.verify(matrix, a)
