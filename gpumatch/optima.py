@@ -50,7 +50,8 @@ def alternatives(
     Alternatives
         Its `matrix` has an entry for each such pair: by how much the best assignment that has the
         pair is worse than the optimum. With a limit, as `assign` counts it: an unmatched vertex
-        costs the limit.
+        costs the limit. A pair that costs more than the limit is listed, too, if it is within
+        reach; `k_best` forbids such pairs.
 
     Raises
     ------

@@ -45,7 +45,8 @@ def k_best(
         Find those of the greatest total instead.
     cost_limit : number, or array of length nrows, optional
         Without it, each vertex of the smaller side is matched. With it, a vertex of the smaller
-        side may stay unmatched, and then costs the limit, and pairs that cost more are forbidden.
+        side may stay unmatched, and then costs the limit, and pairs that cost more are forbidden
+        (`alternatives` lists these).
         An array has a limit for each row: then each row pays its own, and columns pay nothing.
     proof : bool
         Keep the proof as `RankedAssignments.tree`, which `verify` checks.

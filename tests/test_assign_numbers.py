@@ -168,3 +168,15 @@ def test_a_fractional_limit_of_maximum_leaves_integers_exact(run, base):
             paid = (sign * matrix)[a.row_ind, a.col_ind].tolist()
             assert (a.pair_costs.tolist(), a.objective) == (paid, sum(paid))
             assert {a.pair_costs.dtype, a.row_dual.dtype, a.col_dual.dtype} == {np.dtype(np.int64)}
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 2), (300, 300)])
+def test_nothing_costs_no_negative_zero(shape):
+    """Of negative gains none pays."""
+    for source in (
+        np.full(shape, -5.0),
+        csr_array(np.full(shape, -5.0)),
+        np.full((2, *shape), -5.0),
+    ):
+        a = gm.assign(source, maximize=True, cardinality="any")
+        assert not np.signbit(a.objective).any()

@@ -69,17 +69,21 @@ WRONG_ARGUMENTS = [
         gm.assign, ONES, objective="bottleneck", cardinality="any",
     ),
     case(
-        "a bottleneck takes no cost_limit: pass a limit's pairs as forbidden",
+        "the objective 'bottleneck' takes no cost_limit: pass a limit's pairs as forbidden",
         gm.assign, ONES, objective="bottleneck", cost_limit=1,
     ),
     case(
-        "a bottleneck is found by matchings: algorithm must be 'auto' or 'thresholds' or "
-        "'paths'",
+        "the objective 'lexicographic' takes no cost_limit: pass a limit's pairs as forbidden",
+        gm.assign, ONES, objective="lexicographic", cost_limit=1,
+    ),
+    case(
+        "the objective 'bottleneck' is found by matchings: algorithm must be 'auto' or "
+        "'thresholds' or 'paths'",
         gm.assign, ONES, objective="bottleneck", algorithm="engine",
     ),
     case(
-        "a bottleneck is found by matchings: algorithm must be 'auto' or 'thresholds' or "
-        "'paths'",
+        "the objective 'bottleneck' is found by matchings: algorithm must be 'auto' or "
+        "'thresholds' or 'paths'",
         gm.assign, ONES, objective="bottleneck", search="stack",
     ),
     case(

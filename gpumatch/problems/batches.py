@@ -95,6 +95,8 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
             batch.mates[infeasible] = -1
             unsolved = ends[0] == UNSOLVED
             batch.mates[unsolved], batch.numbers[unsolved] = -1, 0
+        if request.maximize and not is_integer:
+            totals[0] += 0  # no -0.0
         batch.numbers = batch.numbers.view(number)
         batch.objective, batch.gap = totals[0].view(number), totals[1]
         batch.add_roundings()

@@ -191,7 +191,7 @@ def assigned(
         signed(seen.row_dual),
         signed(seen.col_dual),
         pair_costs=signed(costs),
-        objective=sign * (sum if problem.is_integer else math.fsum)(terms),
+        objective=sign * (sum if problem.is_integer else math.fsum)(terms) + 0,  # no -0.0
         gap=gap,
         proven=proven,
         maximize=goal.maximize,

@@ -132,10 +132,15 @@ class Request(NamedTuple):
         if self.objective == "lexicographic" and self.cardinality != "full":
             raise ValueError("the objective 'lexicographic' takes the cardinality 'full' only")
         if self.cost_limit is not None:
-            raise ValueError("a bottleneck takes no cost_limit: pass a limit's pairs as forbidden")
+            raise ValueError(
+                f"the objective {self.objective!r} takes no cost_limit: pass a limit's pairs as "
+                "forbidden"
+            )
         if self.algorithm not in BOTTLENECK_METHODS or self.options:
             names = " or ".join(map(repr, BOTTLENECK_METHODS))
-            raise ValueError(f"a bottleneck is found by matchings: algorithm must be {names}")
+            raise ValueError(
+                f"the objective {self.objective!r} is found by matchings: algorithm must be {names}"
+            )
 
     def _check_for_batch(self) -> None:
         if self.has_row_limits:

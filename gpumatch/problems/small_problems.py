@@ -103,7 +103,7 @@ def assign_small(
     if marks is not None:
         cover = marks[0, :nrows].nonzero()[0], marks[0, nrows:].nonzero()[0]
     return _assignment(
-        mates[0], numbers[0], nrows, size, (totals.item(0), int(gap) if is_integer else gap),
+        mates[0], numbers[0], nrows, size, (totals.item(0) + 0, int(gap) if is_integer else gap),
         (maximize, cardinality, limit), cover, (began, compiled), kept,
     )  # fmt: skip
 

@@ -315,7 +315,7 @@ def test_a_batch_and_a_bottleneck_take_none():
         gm.assign(np.ones((2, 2, 2)), cost_limit=[1, 2])
     with pytest.raises(TypeError, match="a batch takes one number"):
         gm.assign(np.ones((2, 2)), sizes=(1, 1), cost_limit=[1, 2])
-    with pytest.raises(ValueError, match="a bottleneck takes no cost_limit"):
+    with pytest.raises(ValueError, match="objective 'bottleneck' takes no cost_limit"):
         gm.assign(np.ones((2, 2)), objective="bottleneck", cost_limit=[1, 2])
 
 
