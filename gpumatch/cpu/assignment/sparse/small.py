@@ -63,8 +63,8 @@ or of one that is nearly square.
 
 Of 2,000 rows and 6,000 columns with 200,000 random entries, all rows have bid for unmatched columns
 in 11 ms, where the engine takes 66 to 80. In square matrices the last rows get long paths: of 2,000
-rows with 200,000 entries, they read all entries 13 times, and take as long as the engine. With 4 to 30
-entries a row, 1,500 rows take 0.3 to 0.6 of the engine's time, 2,000 rows 0.6 to 0.8, 3,000 rows
+rows with 200,000 entries, they read all entries 13 times, and take as long as the engine. With 4 to
+30 entries a row, 1,500 rows take 0.3 to 0.6 of the engine's time, 2,000 rows 0.6 to 0.8, 3,000 rows
 0.9 to 1.1, and 5,000 rows 1.2 to 1.7.
 """
 SPARE = 1 / 8

@@ -1,13 +1,20 @@
-"""The fixture that forces a way through the engine."""
+"""The fixtures that have the engine solve, and force a way through it."""
 
 from __future__ import annotations
 
 import pytest
 
+from gpumatch.cpu.assignment.sparse import small
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
 from tests.cpu.assignment.sparse.forced import UNTRIED
 from tests.cpu.assignment.tuned import tune
+
+
+@pytest.fixture(autouse=True)
+def engine_solves_squares_of_2000_rows(monkeypatch):
+    """One call would solve them. They are large enough for all that the engine does."""
+    monkeypatch.setattr(small, "ROWS_OF_SQUARE", 2**10)
 
 
 @pytest.fixture(params=["trial"])
