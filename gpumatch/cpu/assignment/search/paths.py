@@ -60,6 +60,7 @@ class Paths(ABC):
         self.row_dual_memory: np.ndarray | None = None  # where the start may write these
         self.spot = np.zeros(SPOTS, np.int64)
         self.scanned = 0  # entries read by the phases that were recorded
+        self.told = 0  # those of them that `spot` counts yet
         self.mark = np.zeros(2, number)
 
     @property
@@ -113,6 +114,7 @@ class Paths(ABC):
         found = matched - (self.row_to_col.size - unmatched.size)
         scans = int(self.spot[SCANS]) * self.unit
         self.scanned += scans
+        self.told = int(self.spot[SCANS])
         control.phase(found=found, matched=matched, step=step, scans=scans)
 
     def write_duals(self, row_dual: np.ndarray, col_dual: np.ndarray) -> None:
@@ -176,7 +178,7 @@ class Paths(ABC):
 
     def start_with_unmatched_rows(self) -> np.ndarray:
         """Reset the state of searches, and return the unmatched rows."""
-        self.spot[:] = 0
+        self.spot[:] = self.told = 0
         self.spot[HEAD] = -1
         return np.flatnonzero(self.row_to_col < 0).astype(np.int32)
 

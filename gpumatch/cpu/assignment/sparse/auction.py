@@ -29,7 +29,6 @@ from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
-from gpumatch.cpu.assignment.sparse.rival import Rival
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 
 __all__ = ["Auction"]
@@ -76,12 +75,12 @@ class Auction:
         True if the phase before was a price war.
     is_doubtful : bool
         True for the first phase and after a war, if all rows and columns must be matched.
+    is_first : bool
+        True in the first phase, whose progress tells what all phases read.
     is_too_fine : bool
         True if floats differ by so little that exact paths from one row at a time must serve them.
     is_low : bool
         True once prices were so low, for this or another reason, that a phase ended.
-    rival : Rival
-        What takes turns with phases that have read much.
     """
 
     def __init__(
@@ -103,8 +102,8 @@ class Auction:
         self.finest = max(float(spread) * tuning.finest, 1.0 if self.is_integer else 0.0)
         self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
         self.is_doubtful, self.is_too_fine = paths.all_match, False
+        self.is_first = False
         self.before: np.ndarray | None = None
-        self.rival = Rival(paths, tuning, control, beat)
 
     @cached_property
     def quantum(self) -> Any:
@@ -139,6 +138,7 @@ class Auction:
             return
         if not self.is_integer:
             self.bidders.reach = self.number(self.epsilon.now * self.tuning.reach)
+        self.is_first = True
         self._hold_phases(paths.start_with_unmatched_rows(), self.tuning.fewest, self.quantum)
 
     def hold_finer(self, bidders: np.ndarray) -> None:
@@ -187,10 +187,11 @@ class Auction:
             epsilon.patience = tuning.turns
             self.is_doubtful = False
         while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
-            if self.rival.wins():
-                break
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
+            if self.is_first and outcome == DONE:
+                paths.expected = tuning.phases * paths.readings
+            self.is_first = False
             if outcome == LOW:
                 self.is_low = True
                 break
@@ -332,6 +333,9 @@ class Auction:
             bidders, outcome = self.bid(bidders, epsilon, many, max(budget - read, 0))
             reads = (int(self.paths.spot[SCANS]) - start) / self.nnz
             progress.append((reads, bidders.size))
+            if self.is_first:
+                yet = self._expected(progress) - reads
+                self.paths.expected = self.tuning.phases * (self.paths.readings + yet)
             if outcome == DONE and not self._is_steady(progress):
                 expected = self._expected(progress)
                 is_war = expected * min(reads / tuning.trusted, 1) > patience

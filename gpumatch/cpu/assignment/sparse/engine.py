@@ -62,6 +62,7 @@ from gpumatch.cpu.assignment.sparse import tuning as tunings
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.last_paths import LastPaths
 from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths
+from gpumatch.cpu.assignment.sparse.rival import Rival, Won
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.trial import Trial, can_match_all
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
@@ -158,7 +159,9 @@ class _Engine:
         if self.units.is_crude:
             floor = max(floor, -SAFE)
         # `beat` holds paths, not self: a circle of references would keep all arrays for longer.
-        self.beat = heartbeat(self.control, lambda: paths.matched)
+        beat = heartbeat(self.control, lambda: paths.matched)
+        self.rival = Rival(paths, tuning, self.control, beat)
+        self.beat = self.rival.beat
         self.auction = Auction(paths, spread, floor, tuning, self.control, self.beat)
         self.trial = Trial(
             paths, self.auction, tuning, self.control, self.beat,
@@ -176,7 +179,8 @@ class _Engine:
                 np.minimum(self.paths.price, 0, out=self.paths.price)
             elif self._should_bid_again():
                 self.paths.lower_prices()
-                self._hold_auction()
+                self._race()
+                return
             self._repair_and_augment()
         elif self.is_even:
             if not complete(self.task, *self.task.mates):
@@ -191,9 +195,18 @@ class _Engine:
             paths.lower_prices()
         if can_match_all(self.task, self.tuning):
             self.is_settled = False
+            self._race()
+
+    def _race(self) -> None:
+        """Hold the auction and what follows it, while its rival has not won; raises Stopped."""
+        self.rival.enter()
+        try:
             self._hold_auction()
             if not self.auction.is_infeasible:
                 self._repair_and_augment()
+        except Won:
+            self.rival.hand_over()
+            self.is_settled = True
 
     def _should_bid_again(self) -> bool:
         """True if so many rows have no tight column at given prices that they had better bid.
@@ -251,18 +264,16 @@ class _Engine:
     def _serve_rows(self) -> None:
         """Match all rows along shortest paths. If these would read much, epsilon falls before.
 
-        It falls on only if it has fallen: a price war may have raised it in the meantime. If the
-        rival has won, its prices and pairs take the place of the auction's.
+        It falls on only if it has fallen: a price war may have raised it in the meantime.
         """
         last, auction, reached = self.last_paths, self.auction, math.inf
         self._repair()
-        while not auction.rival.has_won and not last.serve_rows(
+        while not last.serve_rows(
             is_watched=self.can_bid and auction.can_fall and auction.epsilon.now < reached
         ):
             reached = auction.epsilon.now
             auction.hold_finer(last.rows)
             self._repair()
-        auction.rival.hand_over()
 
     def _repair(self) -> None:
         """Part pairs that are not tight."""

@@ -207,13 +207,16 @@ class LastPaths:
         transposed.spot[:] = 0
         transposed.spot[HEAD] = -1
         outcome, is_cheap, most = SPENT, True, self.most if is_watched else math.inf
-        while outcome == SPENT and is_cheap:
-            outcome = transposed.augment_some(roots, self.step)
-            self.beat()
-            scans, served = int(transposed.spot[SCANS]), int(transposed.spot[NEXT]) + 1
-            is_cheap = scans * roots.size <= most * self.nnz * served
-        transposed.leave_search()
-        transposed.record("paths", roots, transposed.matched, self.control)
+        try:
+            while outcome == SPENT and is_cheap:
+                outcome = transposed.augment_some(roots, self.step)
+                self.beat()
+                scans, served = int(transposed.spot[SCANS]), int(transposed.spot[NEXT]) + 1
+                is_cheap = scans * roots.size <= most * self.nnz * served
+        finally:
+            transposed.leave_search()
+            transposed.record("paths", roots, transposed.matched, self.control)
+            paths.scanned += transposed.scanned
         row_dual[:] = transposed.price
         transposed.write_row_duals(paths.price)
         if outcome == SPENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
@@ -66,11 +67,17 @@ class SparsePaths(Paths):
         self.clashes = 0  # above 0 if threads have been in each other's way
         self.looks_ahead = True
         self.keeps_first = False
+        self.expected = math.inf  # readings in all, if that is known
         self.first: FirstPairs | None = None
 
     @property
     def budget(self) -> int:
         return sparse_search.BUDGET
+
+    @property
+    def readings(self) -> float:
+        """How many times all entries have been read, as far as it has been counted."""
+        return (self.scanned + int(self.spot[SCANS]) - self.told) / max(self.costs.nnz, 1)
 
     def _start(self, control: Control) -> bool:
         if not super()._start(control):

@@ -241,14 +241,16 @@ class Tuning:
     """
     coarser_with_spare: int = 256
     """From one to the next if columns may stay unmatched, so that no joint search follows a war."""
-    rival_reads: int = 20
-    """How many times an auction may read all entries before its rival takes the first turn.
-
-    Most auctions read less. Two far clusters of 200 costs (3,258 and 3,619 rows) read all entries
-    712 and 207 times without a rival, which reads them 6 and 9 times.
-    """
-    hopeless: int = 4
-    """How many times what its turns allow the rival may be expected to read, or it waits."""
+    phases: float = 1.4
+    """What an auction is expected to read in all, as a multiple of its first phase."""
+    rival_reads: int = 4
+    """How many times an auction may read all entries before its rival takes the first turn."""
+    promising: float = 3 / 4
+    """The share of what the auction is expected to read yet that its rival may expect to read."""
+    rival_share_from: int = 8
+    """The readings of an auction from which on its rival reads as much if its paths are long."""
+    long_paths: int = 8
+    """Paths are long if no more rows have one for each reading, times those of the auction."""
     searches: int = 2
     """Joint searches between a price war and the bids of the next phase.
 

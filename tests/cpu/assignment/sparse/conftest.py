@@ -31,3 +31,9 @@ def path(request, monkeypatch):
     if request.param == "turns":
         tune(monkeypatch, sparse_tuning, tail=1, fewest=0)
     return request.param
+
+
+@pytest.fixture
+def no_rival(monkeypatch):
+    """Without the rival, which might end what a test looks at."""
+    tune(monkeypatch, sparse_tuning, rival_reads=10**9)

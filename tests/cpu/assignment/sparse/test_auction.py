@@ -25,7 +25,7 @@ from tests.cpu.assignment.sparse.forced import (
 from tests.cpu.assignment.tuned import tune
 from tests.cpu.interleaved import one_by_one
 
-pytestmark = pytest.mark.usefixtures("path")
+pytestmark = pytest.mark.usefixtures("path", "no_rival")
 
 
 @EVERY_PATH

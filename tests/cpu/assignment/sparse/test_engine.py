@@ -311,6 +311,7 @@ def test_given_prices_leave_little_to_do(path):
     assert sum(p["scans"] for p in warm.stats["trace"]) < 3 * matrix.nnz
 
 
+@pytest.mark.usefixtures("no_rival")
 @pytest.mark.parametrize("path", ["auction"], indirect=True)
 @pytest.mark.parametrize(("changed", "step"), [(0.5, "auction"), (0.01, "paths")])
 def test_rows_bid_again_if_many_given_pairs_are_not_tight(path, changed, step, monkeypatch):

@@ -325,7 +325,7 @@ def no_groups(monkeypatch):
     tune(monkeypatch, sparse_tuning, group_first=0, group_reads=0)
 
 
-@pytest.mark.usefixtures("no_groups")
+@pytest.mark.usefixtures("no_groups", "no_rival")
 @pytest.mark.parametrize("kind", ["floats", "integers"])
 @pytest.mark.parametrize("values", [2, 8, 64])
 def test_costs_of_few_values_are_searched_exactly(values, kind):
@@ -344,7 +344,7 @@ def test_many_values_are_not_searched_exactly():
     assert "search" not in steps_of(gm.assign(matrix, threads=1))
 
 
-@pytest.mark.usefixtures("no_groups")
+@pytest.mark.usefixtures("no_groups", "no_rival")
 def test_exact_searches_that_find_few_paths_are_given_up(monkeypatch):
     tune(monkeypatch, sparse_tuning, slow=1)
     matrix = few_values(8)

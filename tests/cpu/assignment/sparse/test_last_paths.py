@@ -61,6 +61,7 @@ def check(matrix, a, limit=None):
     assert math.isclose(total, least(filled, limit), rel_tol=1e-12)
 
 
+@pytest.mark.usefixtures("no_rival")
 @pytest.mark.parametrize("kind", ["integers", "floats"])
 @pytest.mark.parametrize("shape", [(60, 60), (60, 64), (60, 90)], ids=str)
 @pytest.mark.parametrize("has_limit", [False, True], ids=["full", "limit"])
@@ -81,6 +82,7 @@ def test_the_optimum_whatever_comes_between_paths(kind, shape, has_limit, monkey
     assert bool(reverse) == (shape[0] < shape[1])
 
 
+@pytest.mark.usefixtures("no_rival")
 def test_ways_take_turns_if_no_epsilon_helps(monkeypatch):
     """The way that has matched more rows for what it has read comes next."""
     monkeypatch.setattr(Auction, "can_fall", property(lambda self: False))

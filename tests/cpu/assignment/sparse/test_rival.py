@@ -1,13 +1,25 @@
 """Paths that take turns with an auction: when they are due, what they leave, and that they win."""
 
+import itertools
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
+from gpumatch.costs import as_costs
+from gpumatch.cpu.assignment.search.state import NEXT, SCANS
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
+from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.assignment.sparse.rival import Rival, Won
+from graphs import adversarial
+from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.tuned import tune
+
+ALWAYS = {"promising": math.inf, "rival_reads": 0}
 
 
 def drawn(seed, shape=(60, 70)):
@@ -18,13 +30,17 @@ def drawn(seed, shape=(60, 70)):
     return csr_array(dense)
 
 
+def steps_of(a):
+    return [phase["step"] for phase in a.stats["trace"]]
+
+
 @pytest.mark.parametrize("wish", [{}, {"cardinality": "any", "cost_limit": 3 * 10**8}])
 @pytest.mark.parametrize("shape", [(60, 60), (60, 70)])
 def test_a_rival_that_is_always_due_wins(wish, shape, monkeypatch):
-    """With no trial and a turn before the first bid, its result is the result."""
+    """With no trial and a turn after the first call of a kernel, its result is the result."""
     untried = sparse_tuning.SHORT._replace(bids=0, unmatched=-1)
     tune(monkeypatch, sparse_tuning, small=0, trial=untried, trial_with_spare=untried)
-    tune(monkeypatch, sparse_tuning, rival_reads=0, hopeless=10**9, few_paths=0, fewest=0)
+    tune(monkeypatch, sparse_tuning, few_paths=0, fewest=0, **ALWAYS)
     wins = 0
     for seed in range(8):
         C = drawn(seed, shape)
@@ -32,16 +48,120 @@ def test_a_rival_that_is_always_due_wins(wish, shape, monkeypatch):
         gm.verify(C, a)
         if not wish:
             assert a.objective == C[min_weight_full_bipartite_matching(C)].sum()
-        wins += any(phase["step"] == "rival" for phase in a.stats["trace"])
-    assert wins >= 4
+        wins += steps_of(a)[-2:] == ["rival", "given up"]
+    assert wins >= 6
 
 
-def test_a_rival_that_seems_hopeless_waits(monkeypatch):
-    untried = sparse_tuning.SHORT._replace(bids=0, unmatched=-1)
-    tune(monkeypatch, sparse_tuning, small=0, trial=untried, trial_with_spare=untried)
-    tune(monkeypatch, sparse_tuning, rival_reads=0, hopeless=0, few_paths=0, fewest=0)
-    for seed in range(4):
-        C = drawn(seed, (60, 60))
-        a = gm.assign(C, algorithm="engine", backend="cpu", threads=1)
-        gm.verify(C, a)
-        assert all(phase["found"] == 0 for phase in a.stats["trace"] if phase["step"] == "rival")
+def entered(C, **fields):
+    """A rival of a leader that has read nothing, and the leader, which has the trial's start."""
+    costs = as_costs(C)
+    mates = np.full(C.shape[0], -1, np.int32), np.full(C.shape[1], -1, np.int32)
+    leader = SparsePaths(costs.entries(), costs, *mates, np.zeros(C.shape[1]), None)
+    leader.begin(Trace())
+    trace = Trace()
+    rival = Rival(leader, replace(sparse_tuning.DEFAULT, **fields), trace, lambda: None)
+    rival.enter()
+    return rival, leader, trace
+
+
+def read(leader, readings):
+    """Let the leader have read all entries so often."""
+    leader.spot[SCANS] = readings * leader.costs.nnz
+
+
+def test_it_waits_until_the_auction_has_read_much():
+    rival, leader, trace = entered(costs_of_random_places(), rival_reads=5, promising=math.inf)
+    read(leader, 4)
+    rival.beat()
+    assert trace.phases == []
+    read(leader, 5)
+    with pytest.raises(Won):
+        rival.beat()
+    assert trace.phases[0]["step"] == "rival"
+    assert trace.phases[0]["matched"] == 2000
+
+
+def test_the_pairs_of_the_leader_stay_until_they_are_handed_over():
+    rival, leader, trace = entered(costs_of_random_places(), **ALWAYS)
+    price, mates = leader.price.copy(), leader.row_to_col.copy()
+    read(leader, 3)
+    with pytest.raises(Won):
+        rival.beat()
+    assert (leader.price == price).all()
+    assert (leader.row_to_col == mates).all()
+    rival.hand_over()
+    assert leader.matched == 2000
+    assert trace.phases[-1]["scans"] == 3 * leader.costs.nnz
+    tight = as_costs(costs_of_random_places()).at(np.arange(2000), leader.row_to_col)
+    duals = np.empty(2000)
+    leader.write_row_duals(duals)
+    assert tight - leader.price[leader.row_to_col] == pytest.approx(duals)
+
+
+def test_what_paths_expect_is_what_they_read():
+    """Within a factor of two, once they have read all entries twice."""
+    rival, _, _ = entered(costs_of_random_places(), **ALWAYS)
+    paths, told = rival.paths, []
+    assert rival._ahead(paths) == 0
+    while paths.matched < 2000:
+        paths.augment_some(rival.rows, paths.costs.nnz // 4)
+        told.append((paths.readings, rival._ahead(paths)))
+    total = paths.readings
+    assert told[-1] == (total, 0)
+    early = [(reads, ahead) for reads, ahead in told if 2 <= reads < total / 2]
+    assert len(early) > 3
+    for reads, ahead in early:
+        assert total / 2 < reads + ahead < 2 * total
+
+
+def test_what_the_auction_expects_holds_it_back():
+    """Paths that need three quarters of it may read; those that need more may not."""
+    rival, leader, _ = entered(costs_of_random_places())
+    rival.paths.augment_some(rival.rows, rival.paths.costs.nnz)
+    ahead = rival._ahead(rival.paths)
+    reads = math.ceil(2 * ahead)
+    read(leader, reads)
+    leader.expected = reads + 1.3 * ahead
+    assert not rival._may_read(rival.paths)
+    leader.expected = reads + 1.4 * ahead
+    assert rival._may_read(rival.paths)
+    leader.expected = reads - 1.0  # as much again
+    assert rival._may_read(rival.paths)
+    read(leader, math.ceil(1.2 * ahead))
+    leader.expected = math.inf  # as much again, at most
+    assert not rival._may_read(rival.paths)
+
+
+def test_long_paths_read_as_much_as_the_auction():
+    rival, leader, _ = entered(costs_of_random_places())
+    paths = rival.paths
+    paths.augment_some(rival.rows, paths.costs.nnz)
+    paths.spot[NEXT], leader.expected = 64 * paths.readings, 0
+    read(leader, 7.9)
+    assert not rival._may_read(paths)
+    read(leader, 8)
+    assert rival._may_read(paths)
+    paths.spot[NEXT] = 65 * paths.readings
+    assert not rival._may_read(paths)
+    paths.spot[NEXT], paths.spot[SCANS] = 0, 8.1 * paths.costs.nnz
+    assert not rival._may_read(paths)
+
+
+def test_a_race_that_is_stopped_can_go_on(monkeypatch):
+    """Whatever beat of the race ends it."""
+    tune(monkeypatch, sparse_tuning, small=0, probe=0.01, rival_reads=1)
+    C = adversarial.make("far_clusters", 400, seed=3)
+    least = gm.assign(C, threads=1, backend="cpu").objective
+    for last in range(1, 60, 5):
+        ticks = itertools.count(1)
+        a = gm.assign(
+            C, threads=1, backend="cpu", callback=lambda _, t=ticks, last=last: next(t) >= last
+        )
+        gm.verify(C, a, optimal=False)
+        b = gm.assign(C, threads=1, backend="cpu", initial=a)
+        gm.verify(C, b)
+        assert b.objective == pytest.approx(least, rel=1e-12)
+
+
+def costs_of_random_places():
+    return adversarial.make("few_dear", 2000, share=0.0, seed=4)

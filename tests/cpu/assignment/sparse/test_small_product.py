@@ -187,6 +187,7 @@ def test_columns_may_serve_where_rows_are_dear(monkeypatch):
     assert trace[1]["scans"] + trace[3]["scans"] < unlimited[1]["scans"] / 2
 
 
+@pytest.mark.usefixtures("no_rival")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("reads", [0, 5000], ids=["dear at first", "dear at last"])
 def test_the_engine_goes_on(reads, threads, monkeypatch):

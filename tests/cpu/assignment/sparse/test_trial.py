@@ -40,6 +40,7 @@ def test_groups_of_rows_get_paths_instead_of_an_auction(share, kind):
     assert a.objective == gm.assign(matrix, algorithm="shortest-augmenting-path").objective
 
 
+@pytest.mark.usefixtures("no_rival")
 @pytest.mark.parametrize("case", LOSING)
 def test_paths_of_groups_that_match_rows_slowly_are_undone(monkeypatch, case):
     """The auction goes on as if they had not been."""

@@ -280,6 +280,7 @@ class TestInTheEngine:
             assert end["found"] > 0
             assert end["scans"] > end["found"]
 
+    @pytest.mark.usefixtures("no_rival")
     @pytest.mark.parametrize("last", [4, 1000])
     def test_rows_alone_come_first_and_leave_prices_that_fit(self, last, monkeypatch):
         tune(monkeypatch, sparse_tuning, two_sided_rows=last, two_sided_all=last, fewest=4)
@@ -323,6 +324,7 @@ class TestInTheEngine:
                 assert count == 0
             assert solved.control.phases[-1]["scans"] == paths.scans > 0
 
+    @pytest.mark.usefixtures("no_rival")
     def test_it_is_asked_where_all_must_be_matched_in_a_large_matrix(self, monkeypatch):
         served = []
         serve = TwoSidedPaths.serve
