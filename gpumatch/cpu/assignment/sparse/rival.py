@@ -7,8 +7,8 @@ few times, paths begin, with prices and pairs of their own. Each side tells what
 yet:
 
 - The auction knows how fast the waiting rows of its first phase get fewer (`auction`). The phases
-  after it mostly read half as much. If the auction has read more than that, it may read as much
-  again.
+  after it mostly read half as much. It is taken to read at least half as much again as it has, and
+  as much again at most.
 - Searches get longer as fewer columns are unmatched: at random, the search from the last of k rows
   reads a k-th of all that it can reach, so that the readings grow as the logarithm of the unmatched
   rows falls. On 228 square problems of `bench adversary` they grow as the power 1.3 of that. After
@@ -106,7 +106,7 @@ class Rival:
         theirs = leader.readings
         if theirs < tuning.rival_reads or not self.rows.size:
             return False
-        ahead = min(max(leader.expected - theirs, 0) or theirs, theirs)
+        ahead = min(max(leader.expected - theirs, theirs / 2), theirs)
         if self._ahead(paths) <= tuning.promising * ahead:
             return True
         own, served = paths.readings, int(paths.spot[NEXT])

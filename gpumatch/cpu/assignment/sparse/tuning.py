@@ -249,7 +249,7 @@ class Tuning:
     """The share of what the auction is expected to read yet that its rival may expect to read."""
     rival_share_from: int = 8
     """The readings of an auction from which on its rival reads as much if its paths are long."""
-    long_paths: int = 8
+    long_paths: int = 4
     """Paths are long if no more rows have one for each reading, times those of the auction."""
     searches: int = 2
     """Joint searches between a price war and the bids of the next phase.

@@ -125,7 +125,9 @@ def test_what_the_auction_expects_holds_it_back():
     assert not rival._may_read(rival.paths)
     leader.expected = reads + 1.4 * ahead
     assert rival._may_read(rival.paths)
-    leader.expected = reads - 1.0  # as much again
+    leader.expected = 0.0  # half as much again
+    assert not rival._may_read(rival.paths)
+    read(leader, 3 * ahead)
     assert rival._may_read(rival.paths)
     read(leader, math.ceil(1.2 * ahead))
     leader.expected = math.inf  # as much again, at most
@@ -136,12 +138,12 @@ def test_long_paths_read_as_much_as_the_auction():
     rival, leader, _ = entered(costs_of_random_places())
     paths = rival.paths
     paths.augment_some(rival.rows, paths.costs.nnz)
-    paths.spot[NEXT], leader.expected = 64 * paths.readings, 0
+    paths.spot[NEXT], leader.expected = 32 * paths.readings, 0
     read(leader, 7.9)
     assert not rival._may_read(paths)
     read(leader, 8)
     assert rival._may_read(paths)
-    paths.spot[NEXT] = 65 * paths.readings
+    paths.spot[NEXT] = 33 * paths.readings
     assert not rival._may_read(paths)
     paths.spot[NEXT], paths.spot[SCANS] = 0, 8.1 * paths.costs.nnz
     assert not rival._may_read(paths)
