@@ -189,7 +189,9 @@ class Auction:
         while (bidders.size > few or is_loose) and self._count_paths(bidders) > tuning.few_paths:
             began = bidders.size
             outcome, bidders = self._hold_phase(bidders, self.number(epsilon.now), few)
-            if self.is_first and outcome == DONE:
+            if outcome == SPENT:
+                paths.expected = math.inf
+            elif self.is_first:
                 paths.expected = tuning.phases * paths.readings
             self.is_first = False
             if outcome == LOW:

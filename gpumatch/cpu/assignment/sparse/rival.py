@@ -7,8 +7,8 @@ few times, paths begin, with prices and pairs of their own. Each side tells what
 yet:
 
 - The auction knows how fast the waiting rows of its first phase get fewer (`auction`). The phases
-  after it mostly read half as much. It is taken to read at least half as much again as it has, and
-  as much again at most.
+  that follow mostly read half as much. It is taken to read at least half as much again as it has,
+  and as much again at most, and after a price war.
 - Searches get longer as fewer columns are unmatched: at random, the search from the last of k rows
   reads a k-th of all that it can reach, so that the readings grow as the logarithm of the unmatched
   rows falls. On 228 square problems of `bench adversary` they grow as the power 1.3 of that. After
@@ -17,9 +17,9 @@ yet:
 Paths go on while they expect to read three quarters of what the auction does, at most. An entry
 takes them twice the time.
 
-Where whole groups of rows want columns far away, the first path of each group reads all of the
-group, and the others are short. So if the paths until now have been long, what they expect means
-nothing, and they read as much as the auction.
+Where whole groups of rows want columns far away, the first paths of each group read all of the
+group, and the others are short. So once paths have been long, what they expect means nothing, and
+they read as much as the auction does. Other paths may read a 32nd of that, to learn what to expect.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ class Rival:
         How much the paths may read.
     control, heartbeat
         What hears of each turn, and what it is told with between two calls of kernels.
+
+    Attributes
+    ----------
+    are_long : bool
+        True once paths have read so much for each row that what they expect means nothing.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class Rival:
         self.heartbeat = heartbeat
         self.paths: SparsePaths | None = None
         self.rows = np.empty(0, np.int32)
+        self.are_long = False
         self.told = 0, 0  # entries read and rows served, as the control has heard
 
     def enter(self) -> None:
@@ -101,7 +107,7 @@ class Rival:
             self.paths = None
 
     def _may_read(self, paths: SparsePaths) -> bool:
-        """True if paths expect to need little, or are long and have read less than the auction."""
+        """True if paths expect to need little, or have read less than their share."""
         tuning, leader = self.tuning, self.leader
         theirs = leader.readings
         if theirs < tuning.rival_reads or not self.rows.size:
@@ -109,9 +115,8 @@ class Rival:
         ahead = min(max(leader.expected - theirs, theirs / 2), theirs)
         if self._ahead(paths) <= tuning.promising * ahead:
             return True
-        own, served = paths.readings, int(paths.spot[NEXT])
-        are_long = served <= tuning.long_paths * own * theirs
-        return are_long and tuning.rival_share_from <= theirs and own <= theirs
+        self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
+        return paths.readings <= theirs * (1 if self.are_long else tuning.probed)
 
     def _ahead(self, paths: SparsePaths) -> float:
         """The readings that paths expect to need yet: 0 before the first ones."""

@@ -134,18 +134,29 @@ def test_what_the_auction_expects_holds_it_back():
     assert not rival._may_read(rival.paths)
 
 
-def test_long_paths_read_as_much_as_the_auction():
-    rival, leader, _ = entered(costs_of_random_places())
+def test_paths_may_always_read_a_32nd():
+    rival, leader, _ = entered(costs_of_random_places(), promising=0, long_paths=0)
     paths = rival.paths
-    paths.augment_some(rival.rows, paths.costs.nnz)
-    paths.spot[NEXT], leader.expected = 32 * paths.readings, 0
-    read(leader, 7.9)
+    paths.augment_some(rival.rows, paths.costs.nnz // 4)
+    assert 0.25 <= paths.readings < 0.3
+    read(leader, 31 * 0.25)
     assert not rival._may_read(paths)
-    read(leader, 8)
+    read(leader, 33 * 0.3)
     assert rival._may_read(paths)
-    paths.spot[NEXT] = 33 * paths.readings
+
+
+def test_long_paths_read_as_much_as_the_auction():
+    """Also when they are long no more."""
+    rival, leader, _ = entered(costs_of_random_places(), promising=0)
+    paths = rival.paths
+    read(leader, 4)
+    paths.spot[SCANS], paths.spot[NEXT] = 3 * paths.costs.nnz, 97
     assert not rival._may_read(paths)
-    paths.spot[NEXT], paths.spot[SCANS] = 0, 8.1 * paths.costs.nnz
+    paths.spot[NEXT] = 96
+    assert rival._may_read(paths)
+    paths.spot[NEXT] = 300
+    assert rival._may_read(paths)
+    paths.spot[SCANS] = 4.1 * paths.costs.nnz
     assert not rival._may_read(paths)
 
 
