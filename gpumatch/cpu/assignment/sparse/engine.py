@@ -18,7 +18,7 @@ It takes four steps, each from the prices and pairs of the one before:
    unmatched enter the next phase, with the rows and columns of pairs whose slack exceeds the next
    epsilon. Only a vertex whose last bid had to go epsilon further can have such a pair. At the end
    nearly all rows have a column, at prices within the last epsilon of optimal ones. Once it has
-   read much, shortest augmenting paths from the least costs take turns with it (`rival`).
+   read much, shortest augmenting paths from the trial's pairs take turns with it (`rival`).
 3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
    epsilon leaves the pair of its bidder tight.
 4. *Paths* (`last_paths`): the unmatched rows get exact shortest augmenting paths, from several

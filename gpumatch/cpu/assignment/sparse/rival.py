@@ -113,10 +113,11 @@ class Rival:
         if theirs < tuning.rival_reads or not self.rows.size:
             return False
         ahead = min(max(leader.expected - theirs, theirs / 2), theirs)
-        if self._ahead(paths) <= tuning.promising * ahead:
-            return True
         self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
-        return paths.readings <= theirs * (1 if self.are_long else tuning.probed)
+        share = 1 if self.are_long else tuning.probed
+        if self._ahead(paths) <= tuning.promising * ahead:
+            share = tuning.boldest
+        return paths.readings <= share * theirs
 
     def _ahead(self, paths: SparsePaths) -> float:
         """The readings that paths expect to need yet: 0 before the first ones."""

@@ -247,6 +247,8 @@ class Tuning:
     """How many times an auction may read all entries before its rival takes the first turn."""
     promising: float = 3 / 4
     """The share of what the auction is expected to read yet that its rival may expect to read."""
+    boldest: int = 4
+    """How many times what the auction has read the rival may read in any case."""
     probed: float = 1 / 32
     """The share of what the auction has read that its rival may read, whatever it expects."""
     long_paths: int = 32

@@ -19,7 +19,7 @@ from graphs import adversarial
 from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.tuned import tune
 
-ALWAYS = {"promising": math.inf, "rival_reads": 0}
+ALWAYS = {"promising": math.inf, "rival_reads": 0, "boldest": math.inf}
 
 
 def drawn(seed, shape=(60, 70)):
@@ -70,7 +70,7 @@ def read(leader, readings):
 
 
 def test_it_waits_until_the_auction_has_read_much():
-    rival, leader, trace = entered(costs_of_random_places(), rival_reads=5, promising=math.inf)
+    rival, leader, trace = entered(costs_of_random_places(), **{**ALWAYS, "rival_reads": 5})
     read(leader, 4)
     rival.beat()
     assert trace.phases == []
@@ -132,6 +132,16 @@ def test_what_the_auction_expects_holds_it_back():
     read(leader, math.ceil(1.2 * ahead))
     leader.expected = math.inf  # as much again, at most
     assert not rival._may_read(rival.paths)
+
+
+def test_no_paths_read_more_than_four_times_as_much():
+    rival, leader, _ = entered(costs_of_random_places(), promising=math.inf)
+    paths = rival.paths
+    read(leader, 4)
+    paths.spot[SCANS], paths.spot[NEXT] = 16 * paths.costs.nnz, 300
+    assert rival._may_read(paths)
+    paths.spot[SCANS] += 1
+    assert not rival._may_read(paths)
 
 
 def test_paths_may_always_read_a_32nd():
