@@ -179,8 +179,7 @@ class _Engine:
                 np.minimum(self.paths.price, 0, out=self.paths.price)
             elif self._should_bid_again():
                 self.paths.lower_prices()
-                self._race()
-                return
+                self._hold_auction()
             self._repair_and_augment()
         elif self.is_even:
             if not complete(self.task, *self.task.mates):
@@ -198,7 +197,10 @@ class _Engine:
             self._race()
 
     def _race(self) -> None:
-        """Hold the auction and what follows it, while its rival has not won; raises Stopped."""
+        """Hold the auction and what follows it, while its rival has not won; raises Stopped.
+
+        Auctions from given prices have no rival: what they may read is known to be little.
+        """
         self.rival.enter()
         try:
             self._hold_auction()
