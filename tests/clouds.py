@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {
     "nearest_of_many": 3,
     "priced": 2,
     "added": 2,
-    "priced_apart": 3,
+    "given": 2,
     "share": 2.0,
     "least_sampled": 16,
     "few": 4,

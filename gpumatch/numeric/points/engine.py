@@ -12,7 +12,9 @@ Most pairs of points never matter. So
    rows than columns has more rows in the sample, too. Its prices are extended to all points
    (`quadratics`), and each row and column names its cheapest partners at these. What is still
    unmatched gets the pairs of an optimal assignment of just these rows and columns. If the clouds
-   are far apart or of unlike width, prices of distances are taken from a sample in any case.
+   are far apart or of unlike width, prices of distances are taken from a sample in any case. For
+   squared distances these candidates are so good that they are the only ones in the plane, and
+   where the nearest leave many rows.
 3. *Core*: the engine for sparse costs solves the candidates, from the prices of the sample or those
    of the last round.
 4. *Pricing*: a search for each row finds the columns that cost less than their duals allow, among
@@ -157,15 +159,15 @@ class PointsEngine(ABC):
     def run(self) -> bool:
         """Take all steps; False if the core has become too large. Raises Stopped."""
         with self.control.part("candidates"):
-            self.choose_candidates()
-            is_enough = self.task.limit is not None or (not self.are_apart and self.has_matching())
-        if not self.pairs.keys.size:  # rounding has left nothing near: the rest would begin anew
-            return False
+            is_enough = not self.samples_first() and self.nearest_suffice()
         if not is_enough:
             with self.control.part("sample"):
                 if self.can_sample():
                     self.add_priced(*self.prices_of_sample())
-                self.join_unmatched()
+                if self.pairs.keys.size:
+                    self.join_unmatched()
+        if not self.pairs.keys.size:  # rounding has left nothing near: the rest would begin anew
+            return False
         while self.pairs.keys.size <= self.tuning.share * self.costs.nnz:
             with self.control.part("core"):
                 self.solve_core()
@@ -177,26 +179,49 @@ class PointsEngine(ABC):
 
     # -- candidates ------------------------------------------------------------------------------
 
-    def choose_candidates(self) -> None:
-        """Name the nearest of each side, and what the caller has given."""
-        xp, count, points = self.xp, self.tuning.nearest, self.costs.points
+    def nearest_suffice(self) -> bool:
+        """Add the nearest of each side, and what is given; True if no row is left.
+
+        If they leave many rows, and prices are smooth, those of a sample tell all that is needed,
+        and the nearest are forgotten.
+        """
+        self.add_nearest()
+        self.add_given()
+        if self.task.limit is not None:
+            return True
+        if self.are_apart:
+            return False
+        if self.has_matching():
+            return True
+        few = self.tuning.useless * self.costs.shape[0]
+        if self.can_sample() and self.is_smooth and self.unmatched[0].size > few:
+            self.pairs = Pairs(self.costs)
+            self.add_given()
+        return False
+
+    def add_nearest(self) -> None:
+        """Let each row and each column name its nearest."""
+        count, points = self.tuning.nearest, self.costs.points
         if points is None or not self.is_in_boxes(points):
             count = self.tuning.nearest_of_many
-        is_enough = self.are_apart
+        is_enough = False
         if points is not None and self.must_match_all:
             costs = self.costs.of_points(alike(points))
             self.pairs.add(*self.name_nearest(costs, self.searches(costs), count))
-            is_enough = is_enough or points.metric == "sqeuclidean" or points.sign < 0
+            is_enough = self.is_smooth or self.are_apart or points.sign < 0
         if not is_enough:
             self.pairs.add(*self.name_nearest(self.costs, (self.rows, self.cols), count))
+
+    def add_given(self) -> None:
+        """Add the pairs that the caller has given, and the cheapest at the given prices."""
         given = self.own
-        matched = xp.flatnonzero(given.row_to_col >= 0)
+        matched = self.xp.flatnonzero(given.row_to_col >= 0)
         if matched.size:
             self.pairs.add((matched, given.row_to_col[matched]))
         if any_true(given.col_dual != 0):
             self.rows.set_prices(given.col_dual)
-            found = self.rows.least(self.tuning.priced, self.no_bound(0))
-            self.pairs.add(listed(found[0], xp))
+            found = self.rows.least(self.tuning.given, self.no_bound(0))
+            self.pairs.add(listed(found[0], self.xp))
 
     def no_bound(self, side: int) -> Any:
         """Bounds of costs for all rows or all columns: just above the limit, if there is one."""
@@ -228,6 +253,21 @@ class PointsEngine(ABC):
             and min(self.costs.shape) >= self.tuning.least_sampled
         )
 
+    @property
+    def is_smooth(self) -> bool:
+        """True if prices of neighbours are alike to second order."""
+        points = self.costs.points
+        return self.must_match_all and points is not None and points.metric == "sqeuclidean"
+
+    def samples_first(self) -> bool:
+        """True if prices of a sample tell all candidates, and no others are given."""
+        given, points = self.own, self.costs.points
+        if points is None or not (self.is_smooth and self.can_sample()):
+            return False
+        if any_true(given.row_to_col >= 0) or any_true(given.col_dual != 0):
+            return False
+        return bool(points.rows.shape[1] <= self.tuning.sampled_first)
+
     def prices_of_sample(self) -> tuple[Any, Any]:
         """The duals of a solved sample, extended to all rows and columns."""
         rng = np.random.default_rng(self.task.seed)
@@ -252,7 +292,7 @@ class PointsEngine(ABC):
 
         They are also the prices that the core is solved from, unless the caller has given others.
         """
-        count = self.tuning.priced_apart if self.are_apart else self.tuning.priced
+        count = self.tuning.priced
         self.rows.set_prices(col_price)
         self.cols.set_prices(row_price)
         found = self.rows.least(count, self.no_bound(0))[0]

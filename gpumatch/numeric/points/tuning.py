@@ -19,10 +19,17 @@ class Tuning:
     """Nearest points of each row and of each column that are candidates."""
     nearest_of_many: int = 32
     """The same where all pairs are computed: they are found in one pass, whatever their number."""
-    priced: int = 8
-    """Candidates of each row and of each column at the prices of a sample."""
-    priced_apart: int = 16
-    """The same if the clouds are far apart or of unlike width, where nearest points tell less."""
+    priced: int = 24
+    """Candidates of each row and of each column at the prices of a sample.
+
+    The prices are wrong by some squares of the spacing of points, within which so many columns lie.
+    """
+    given: int = 8
+    """Candidates of each row at the prices that a caller has given."""
+    useless: float = 1 / 16
+    """The share of rows that the nearest leave unmatched from which a sample's take their place."""
+    sampled_first: int = 2
+    """Coordinates up to which a sample is taken before the nearest are looked at."""
     added: int = 8
     """Columns of a row that one pricing adds, at most."""
     sampled: int = 4

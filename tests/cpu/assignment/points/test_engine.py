@@ -163,7 +163,7 @@ def test_copies_of_one_point_end_soon(side, d, monkeypatch):
 
 def test_costs_without_any_candidate_are_solved_by_their_matrix(monkeypatch):
     """The search of the unmatched rows would be for all rows again, without end."""
-    costs = PointCosts(*two_clouds("normal", (30, 30), 2))
+    costs = PointCosts(*two_clouds("normal", (30, 30), 4))
     monkeypatch.setattr(engine._Engine, "name_nearest", lambda *_: [(np.empty(0, int),) * 2])
     assert engine.run(task_of(costs), solve) is None
 
@@ -216,7 +216,7 @@ def test_each_cluster_has_its_share_of_the_sample(monkeypatch):
 
 def test_clouds_that_are_apart_begin_with_prices_of_a_sample(monkeypatch):
     costs = PointCosts(*two_clouds("shifted", (300, 300), 3), "euclidean")
-    tune(monkeypatch, tunings, nearest=8, priced_apart=8, added=8, least_sampled=100)
+    tune(monkeypatch, tunings, nearest=8, priced=8, added=8, least_sampled=100)
     few = rounds_of(costs)
     monkeypatch.setattr(steps, "are_apart", lambda _: False)
     many = rounds_of(costs)
@@ -225,6 +225,45 @@ def test_clouds_that_are_apart_begin_with_prices_of_a_sample(monkeypatch):
     squared = PointCosts(*two_clouds("shifted", (300, 300), 3))
     monkeypatch.undo()
     assert not steps.are_apart(squared.points)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_squared_distances_in_the_plane_begin_with_prices_of_a_sample(given, monkeypatch):
+    """At these prices the cheapest need few pricings; pairs that are given take their place."""
+    costs = PointCosts(*two_clouds("shifted", (300, 300), 2))
+    tune(monkeypatch, tunings, least_sampled=100, priced=12)
+    named = []
+    name_nearest = engine._Engine.name_nearest
+    monkeypatch.setattr(
+        engine._Engine,
+        "name_nearest",
+        lambda self, costs, *rest: named.append(costs.shape[0]) or name_nearest(self, costs, *rest),
+    )
+    initial = gm.assign(costs.dense(), backend="cpu") if given else None
+    a = gm.assign(costs, backend="cpu", initial=initial)
+    assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
+    assert (300 in named) == given
+    gm.verify(costs, a)
+
+
+@pytest.mark.parametrize("useless", [0.01, 2.0])
+def test_nearest_points_that_leave_many_rows_are_forgotten(useless, monkeypatch):
+    X, Y = two_clouds("normal", (300, 300), 3)
+    X[:200, 0] += 9
+    Y[:100, 0] += 9
+    tune(monkeypatch, tunings, least_sampled=100, nearest=6, priced=4, useless=useless)
+    sizes = []
+    add_priced = steps.PointsEngine.add_priced
+
+    def add(self, *prices):
+        sizes.append(self.pairs.keys.size)
+        add_priced(self, *prices)
+
+    monkeypatch.setattr(steps.PointsEngine, "add_priced", add)
+    costs = PointCosts(X, Y)
+    a = gm.assign(costs, backend="cpu")
+    assert a.objective == pytest.approx(gm.assign(costs.dense()).objective)
+    assert (sizes == [0]) == (useless < 1)
 
 
 def test_many_rows_that_are_undercut_bid_again(monkeypatch):
