@@ -14,7 +14,8 @@ from gpumatch.certificates import boxes
 from gpumatch.certificates import pairs as checked_pairs
 from gpumatch.costs import called
 from gpumatch.costs import points as points_module
-from gpumatch.cpu.assignment.points import tuning as tunings
+from gpumatch.cpu.assignment.points import tuning as host_tunings
+from gpumatch.cuda.assignment.points import tuning as device_tunings
 from tests.cpu.assignment.tuned import tuned
 from tests.fuzz.judgement import (
     assigned,
@@ -191,7 +192,7 @@ def _led_everywhere(trial: Trial) -> Iterator[None]:
         if trial.chance(0.75):
             stack.enter_context(
                 tuned(
-                    tunings,
+                    device_tunings if trial.backend == "cuda" else host_tunings,
                     stored=-1,
                     nearest=trial.integer(1, 6),
                     nearest_of_many=trial.integer(2, 6),
