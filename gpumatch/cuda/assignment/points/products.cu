@@ -1,14 +1,15 @@
 // The kernel for matrix products that tell squared distances: the least numbers of each row below a
 // bound.
 //
-// A warp serves a row, or one of several parts of a row if rows are few. Its lanes hold the least numbers so far, in order. After the first few
-// hundred columns hardly any number is below the last of them, so a column costs little more than
-// its reading.
+// A warp serves a row, or one of several parts of a row if rows are few. Its lanes hold the least
+// numbers so far, in order. After the first few hundred columns hardly any number is below the last
+// of them, so a column costs little more than its reading.
 //
 // Encodings
 //   products[i * ncols + j]  for squared distances, the cost less the price of column j; else the
 //                            squared distance, so that the cost less the price is
-//                            sign * root(product) - price[j]. All are wrong by some error.
+//                            sign * root(product) - price[j]
+//   error[i]                 what the products of a row are wrong by, at most, if a root is taken
 //   bound[i]                 only numbers below it are wanted
 //   found[t * count + k]     the column of the k-th least number of part t, -1 if there are fewer;
 //                            the parts of row i are i * parts and those after it
@@ -20,8 +21,9 @@ constexpr int kEach = 8;  // products that a lane loads at once
 
 template <typename Real>
 __global__ void __launch_bounds__(kBlock)
-    find_near(const Real* products, int nrows, int ncols, int parts, int is_root, Real sign, Real error,
-              const Real* price, const Real* bound, int count, int* found, Real* values) {
+    find_near(const Real* products, int nrows, int ncols, int parts, int is_root, Real sign,
+              const Real* error, const Real* price, const Real* bound, int count, int* found,
+              Real* values) {
   constexpr int kStep = kEach * static_cast<int>(kWarp);
   const Real infinity = static_cast<Real>(__longlong_as_double(0x7ff0000000000000ll));
   const int step = thread_count() / static_cast<int>(kWarp), lane = lane_index();
@@ -30,6 +32,7 @@ __global__ void __launch_bounds__(kBlock)
     const Real* row = products + static_cast<long long>(i) * ncols;
     const int first = static_cast<int>(static_cast<long long>(part) * ncols / parts);
     const int end = static_cast<int>(static_cast<long long>(part + 1) * ncols / parts);
+    const Real wrong = is_root ? error[i] : Real(0);
     Real value = infinity, most = bound[i];
     int its = -1;
     for (int begin = first; begin < end; begin += kStep) {
@@ -45,7 +48,7 @@ __global__ void __launch_bounds__(kBlock)
         for (int e = 0; e < kEach; ++e) {
           const int col = begin + e * static_cast<int>(kWarp) + lane;
           if (col >= end) continue;
-          const Real square = here[e] - sign * error;
+          const Real square = here[e] - sign * wrong;
           here[e] = sign * sqrt(square > 0 ? square : Real(0)) - price[col];
         }
       }

@@ -1,23 +1,23 @@
 """The cheapest columns of points in many dimensions at given prices, by matrix products.
 
-A product of two matrices in float32 tells each squared distance, less the price, up to an error
-that is bounded here. So it finds the columns of each row that may be cheapest (products.cu). Their
-costs are computed again, by the steps of `gpumatch.costs.points`. A row that may have other columns
-below its bound is computed whole.
+A product of two matrices tells each squared distance, less the price, up to an error that is
+bounded here, even by tensor cores that keep 11 bits of each factor. So it finds the columns of each
+row that may be cheapest (products.cu). Their costs are computed again, by the steps of
+`gpumatch.costs.points`. A row that may have other columns below its bound is computed whole.
 
 Lists are kept. When prices change, a list is renewed only if a column that is not listed may have
 come below the bound.
 
-Device memory: two gigabytes for products, copies of the points in float64 and float32, and some
-1,500 bytes a row for its list.
+Device memory: two gigabytes for products, copies of the points in float32, and some 1,500 bytes a
+row for its list.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import cupy as cp
 import numpy as np
@@ -48,11 +48,15 @@ WARPS, LEAST = 2**13, 2**12
 """Warps that search at a time if rows are few, and the least columns that one of them reads."""
 WHOLE = 2**27
 """Entries of whole rows that are computed at a time: 1 GiB."""
-LARGEST_SQUARE = 1e30
-"""Squares up to which float32 holds all products."""
+SQUARES = 1e-20, 1e30
+"""Squares within which float32 holds all products, and loses none that counts."""
 TF32 = 3
 """The mode of cuBLAS in which tensor cores multiply float32; 0 is the mode without."""
 UNIT = 2.0**-53
+SPLIT = 2.0**-28
+"""What three numbers of 11 bits lack, at most, in shares of their sum."""
+TILE = 2**26
+"""Coordinates that are copied at a time: 512 MiB."""
 
 
 def lines_of(costs: Costs) -> Tiles:
@@ -65,12 +69,35 @@ def lines_of(costs: Costs) -> Tiles:
     return Tiles(costs)
 
 
-class Products(Tiles):
-    """Squared distances by products of float32, with an exact look at what is near.
+class Level(NamedTuple):
+    """How products are computed.
 
-    With h = 1/2 for halved distances and s the sign, the product of the lines (x, |x|^2, 1) and
-    (-2 s h y, s h, s h |y|^2 + offset - price) is the cost less the price and less the row's
-    offset. For Euclidean distances, s h is 1 and offset and price are put in after the root.
+    Attributes
+    ----------
+    number : dtype
+    rounds_by : float
+        What factors are rounded by, in shares of them, before they are multiplied.
+    """
+
+    number: Any
+    rounds_by: float
+
+
+ROUGH = Level(np.dtype(np.float32), 2.0**-10)
+"""Tensor cores, which cut float32 to 11 bits: some six times as fast as float32 on an H200."""
+SINGLE, DOUBLE = Level(np.dtype(np.float32), 0.0), Level(np.dtype(np.float64), 0.0)
+
+
+class Products(Tiles):
+    """Squared distances by products of low precision, with an exact look at what is near.
+
+    With h = 1/2 for halved distances and s the sign, the product of the lines (x, 1) and (-2 s h y,
+    s h |y|^2 + offset - price) is the cost less the price, and less the row's offset and s h |x|^2,
+    which is the same for all columns. For Euclidean distances, the lines are (x, 1, |x|^2) and (-2
+    y, |y|^2, 1), and offset and price are put in after the root. A term other than x y is three
+    numbers of 11 bits, which no level rounds.
+
+    Products begin with `ROUGH`. If it leaves many rows in doubt, the next level is taken.
     """
 
     is_exact = True
@@ -80,52 +107,67 @@ class Products(Tiles):
         self.points = points
         self.is_root = points.metric == "euclidean"
         self.offsets = offsets_of(points)
+        self.factor = 1.0 if self.is_root else points.sign * (0.5 if points.is_half else 1.0)
         # A common origin makes squares smaller. What it rounds off is in the error, too.
         width = points.rows.shape[1]
-        middle = points.cols.mean(axis=0) if points.cols.shape[0] else cp.zeros(width)
-        rows, squares = _with_squares(points.rows - middle)
-        cols, self._squares = _with_squares(points.cols - middle)
-        factor = 1.0 if self.is_root else points.sign * (0.5 if points.is_half else 1.0)
-        rows[:, width] = squares
-        cols[:, :width] *= -2.0 * factor
-        cols[:, width] = factor
-        self._squares *= factor
-        self._both = rows, cols
-        self._largest = _largest(squares) + _largest(self._squares)
+        self._middle = points.cols.mean(axis=0) if points.cols.shape[0] else cp.zeros(width)
+        self._squares = tuple(_squares(side, self._middle) for side in (points.rows, points.cols))
+        self._greatest = tuple(map(_largest, self._squares))
+        self._of_rows = cp.zeros(costs.shape[0])
+        if not self.is_root:
+            self._of_rows += self.factor * self._squares[0]
+        if self.offsets[0].size:
+            self._of_rows += points.sign * self.offsets[0]
         size = max(_largest(points.rows), _largest(points.cols))
-        self._shift = 64 * UNIT * math.sqrt(width * self._largest) * size
+        self._shift = 64 * UNIT * math.sqrt(width * sum(self._greatest)) * size
         self.near: Any = None  # the columns that each row lists
         self.beyond: Any = None  # a number that no other column's cost less its price is below
         self._before = self.price  # the prices for which that holds
         # TF32 would make products of float32 less exact than the bound of their error says.
         is_exact = os.environ.get("CUPY_TF32", "0") == "0"
-        self._take(np.float32 if is_exact and self._largest < LARGEST_SQUARE else np.float64)
+        self._levels = [ROUGH, SINGLE, DOUBLE] if is_exact else [ROUGH, DOUBLE]
+        if not SQUARES[0] <= sum(self._greatest) <= SQUARES[1]:
+            self._levels = [DOUBLE]
+        self._take_next_level()
 
-    def _take(self, number: Any) -> None:
-        """Multiply numbers of this type from now on."""
-        self.number = np.dtype(number)
-        self._rows, self._cols = (side.astype(number, copy=False) for side in self._both)
+    def _take_next_level(self) -> None:
+        """Multiply more exactly from now on."""
+        before = getattr(self, "level", None)
+        self.level = self._levels.pop(0)
+        self.near = None
+        if before is None or before.number != self.level.number:
+            number, width = self.level.number, self.points.rows.shape[1]
+            more = 6 if self.is_root else 3
+            self._rows, self._cols = (
+                _lines(side, self._middle, scale, more, number)
+                for side, scale in ((self.points.rows, 1.0), (self.points.cols, -2 * self.factor))
+            )
+            if self.is_root:
+                self._rows[:, width + 3 : width + 6] = _split(self._squares[0], number)
         self.set_prices(self.price)
 
     def set_prices(self, price: Any) -> None:
         self.price = price.copy()  # the caller's may change, and it is held against later ones
-        width, added = self.points.rows.shape[1], -price
+        (number, rounds_by), width, added = self.level, self.points.rows.shape[1], -price
         if self.offsets[1].size:
             added = added + self.points.sign * self.offsets[1]
-        eps = float(np.finfo(self.number).eps)
-        largest = self._largest
+        eps, largest = float(np.finfo(number).eps), sum(self._greatest)
+        terms = self.factor * self._squares[1]
         if self.is_root:
-            self._added = -added.astype(self.number)
-            self._cols[:, width + 1] = self._squares
+            self._added = -added.astype(number)
         else:
             self._added = self._cols[:0, 0]
-            self._cols[:, width + 1] = self._squares + added
+            terms += added
             largest += _largest(added)
-        self.error = 4 * (width + 8) * largest * eps + self._shift
-        most = max(abs(self.costs.low), abs(self.costs.high)) + _largest(price)
+        self._cols[:, width : width + 3] = _split(terms, number)
+        # Of a product of w + 3 or w + 6 terms, and of factors that are rounded before.
+        error = (4 * (width + 8) * eps + SPLIT) * largest + self._shift
+        rounded = 2.01 * rounds_by * 2 * abs(self.factor) * math.sqrt(self._greatest[1])
+        self.error = error + rounded * cp.sqrt(self._squares[0])
+        most = max(abs(self.costs.low), abs(self.costs.high)) + _largest(price) + largest
         most += sum(map(_largest, self.offsets))
         # What numbers are wrong by after roots, offsets and prices.
-        self.slack = (16 * UNIT + 4 * eps) * most
+        self.slack = cp.full(self.error.size, (16 * UNIT + 4 * eps) * most)
         if not self.is_root:
             self.slack += self.error
 
@@ -135,15 +177,24 @@ class Products(Tiles):
         They are candidates, so tensor cores tell enough of their distances.
         """
         count = min(count, MOST, self.costs.shape[1])
-        multiply = rough_product if self.number == np.float32 else _product
-        return self._near(cp.arange(self.costs.shape[0]), count, bound, multiply)[0]
+        return self._near(cp.arange(self.costs.shape[0]), count, bound)[0]
 
     def least(self, count: int, bound: Any) -> tuple[Any, Any]:
-        nrows, ncols = self.costs.shape
-        count = min(count, ncols)
+        while True:
+            self._look_again(bound)
+            cols, values = self._of_lists(min(count, self.costs.shape[1]), bound)
+            doubtful = cp.flatnonzero(cp.minimum(values[:, -1], bound) > self.beyond)
+            if not self._levels or doubtful.size <= OFTEN * self.costs.shape[0]:
+                break
+            self._take_next_level()
+        self._search_whole(doubtful, bound, cols, values)
+        return cols, values
+
+    def _of_lists(self, count: int, bound: Any) -> tuple[Any, Any]:
+        """The cheapest listed columns of each row below its bound, and their exact numbers."""
+        nrows = self.costs.shape[0]
         cols = cp.full((nrows, count), -1, np.int32)
         values = cp.full((nrows, count), math.inf)
-        self._look_again(bound)
         found = self.near.ravel().astype(np.int64)
         rows = cp.repeat(cp.arange(nrows), self.near.shape[1])
         exact = differences_below(distances_at(self.points, rows, found), self.price[found])
@@ -155,8 +206,6 @@ class Products(Tiles):
         is_kept = cp.flatnonzero(rank < count)
         cols[rows[is_kept], rank[is_kept]] = found[is_kept]
         values[rows[is_kept], rank[is_kept]] = exact[is_kept]
-        is_doubtful = cp.minimum(values[:, -1], bound) > self.beyond
-        self._search_whole(cp.flatnonzero(is_doubtful), bound, cols, values)
         return cols, values
 
     def _look_again(self, bound: Any) -> None:
@@ -176,52 +225,50 @@ class Products(Tiles):
         self._before = self.price
         kept = self.near.shape[1]
         none = cp.full(stale.size, math.inf)
-        self.near[stale], last = self._near(stale, kept, none, _product)
+        self.near[stale], last = self._near(stale, kept, none)
         # No pair that is not listed is below the last number of the row, but for the error.
-        self.beyond[stale] = math.inf if kept == ncols else last - self.slack
-        if kept < ncols and self.offsets[0].size:
-            self.beyond[stale] += self.points.sign * self.offsets[0][stale]
+        self.beyond[stale] = math.inf
+        if kept < ncols:
+            self.beyond[stale] = last - self.slack[stale] + self._of_rows[stale]
 
-    def _near(
-        self, rows: Any, kept: int, bound: Any, multiply: Callable[[Any, Any], Any]
-    ) -> tuple[Any, Any]:
+    def _near(self, rows: Any, kept: int, bound: Any) -> tuple[Any, Any]:
         """The columns of these rows with the least numbers, and the last of these numbers."""
-        ncols = self.costs.shape[1]
+        ncols, number = self.costs.shape[1], self.level.number
+        multiply = rough_product if self.level.rounds_by else _product
         near = cp.full((rows.size, kept), -1, np.int32)
-        low = cp.full((rows.size, kept), math.inf, self.number)
-        moved = bound + self.slack
-        if self.offsets[0].size:
-            moved = moved - self.points.sign * self.offsets[0][rows]
-        moved = cp.nextafter(moved.astype(self.number), self.number.type(math.inf))
+        low = cp.full((rows.size, kept), math.inf, number)
+        moved = _above(bound + self.slack[rows] - self._of_rows[rows], number)
+        error = _above(self.error[rows], number)
         step = max(1, PRODUCTS // max(ncols, 1))
         for begin in range(0, rows.size if kept else 0, step):
             tile = slice(begin, begin + step)
             products = multiply(self._rows[rows[tile]], self._cols)
             parts = max(1, min(WARPS // products.shape[0], ncols // LEAST))
-            found = near[tile], low[tile]
+            found, limits = (near[tile], low[tile]), (error[tile], moved[tile])
             if parts == 1:
-                self._find(products, 1, self.is_root, moved[tile], *found)
+                self._find(products, 1, self.is_root, limits, *found)
                 continue
             shape = products.shape[0], parts * kept
-            cols, values = cp.empty(shape, np.int32), cp.empty(shape, self.number)
-            self._find(products, parts, self.is_root, moved[tile], cols, values)
-            self._find(values, 1, False, moved[tile], *found)
+            cols, values = cp.empty(shape, np.int32), cp.empty(shape, number)
+            self._find(products, parts, self.is_root, limits, cols, values)
+            self._find(values, 1, False, limits, *found)
             place = near[tile]
             near[tile] = cp.where(place < 0, -1, cp.take_along_axis(cols, cp.maximum(place, 0), 1))
         return near, low[:, -1].astype(np.float64) if kept else cp.empty(rows.size)
 
     def _find(
-        self, numbers: Any, parts: int, is_root: bool, bound: Any, near: Any, low: Any
+        self, numbers: Any, parts: int, is_root: bool, limits: tuple[Any, Any], near: Any, low: Any
     ) -> None:
         """Write the least numbers of each part of each row, and their places."""
         nrows, ncols = numbers.shape
-        kernels_for(SOURCE, Real=self.number)["find_near<{Real}>"](
+        number = self.level.number
+        kernels_for(SOURCE, Real=number)["find_near<{Real}>"](
             (blocks_for(MOST * nrows * parts),),
             (_BLOCK,),
             (
                 *(numbers, np.int32(nrows), np.int32(ncols), np.int32(parts)),  # IN
-                *(np.int32(is_root), self.number.type(self.points.sign)),
-                *(self.number.type(self.error), self._added, bound),
+                *(np.int32(is_root), number.type(self.points.sign), limits[0], self._added),
+                limits[1],
                 np.int32(near.shape[1] // parts),
                 *(near, low),  # OUT
             ),
@@ -229,7 +276,7 @@ class Products(Tiles):
 
     def _search_whole(self, doubtful: Any, bound: Any, cols: Any, values: Any) -> None:
         """Find the cheapest columns of rows of which all costs are computed."""
-        (nrows, ncols), none = self.costs.shape, cp.zeros_like(self.price)
+        ncols, none = self.costs.shape[1], cp.zeros_like(self.price)
         step = max(1, WHOLE // ncols)
         for begin in range(0, doubtful.size, step):
             rows = doubtful[begin : begin + step]
@@ -238,9 +285,6 @@ class Products(Tiles):
             cols[rows], values[rows] = -1, math.inf
             cols[rows[own], ranks(own)] = found
             values[rows[own], ranks(own)] = costs
-        if self.number == np.float32 and doubtful.size > OFTEN * nrows:
-            self._take(np.float64)
-            self.near = None
 
 
 def _product(rows: Any, cols: Any) -> Any:
@@ -270,14 +314,48 @@ def _largest(values: Any) -> float:
     return float(abs(values).max()) if values.size else 0.0
 
 
-def _with_squares(points: Any) -> tuple[Any, Any]:
-    """The points with two coordinates 1 more, and the squares of their lengths.
+def _above(values: Any, number: Any) -> Any:
+    """Numbers of a type that are no less than these."""
+    return cp.nextafter(values.astype(number), number.type(math.inf))
+
+
+def _squares(points: Any, middle: Any) -> Any:
+    """The squares of the distances from the middle, without a copy of all points."""
+    squares = cp.empty(points.shape[0])
+    for tile in _tiles(points):
+        part = points[tile] - middle
+        cp.einsum("ij,ij->i", part, part, out=squares[tile])
+    return squares
+
+
+def _lines(points: Any, middle: Any, scale: float, more: int, number: Any) -> Any:
+    """The points about the middle, times a number, and so many coordinates 1 more.
 
     Coordinates 0 follow, so that their number is a multiple of 4: tensor cores want lines that
     begin at multiples of 16 bytes.
     """
     count, width = points.shape
-    lines = cp.zeros((count, -(-(width + 2) // 4) * 4))
-    lines[:, :width] = points
-    lines[:, width : width + 2] = 1
-    return lines, cp.einsum("ij,ij->i", points, points)
+    lines = cp.zeros((count, -(-(width + more) // 4) * 4), number)
+    lines[:, width : width + more] = 1
+    for tile in _tiles(points):
+        lines[tile, :width] = (points[tile] - middle) * scale
+    return lines
+
+
+def _tiles(points: Any) -> Iterator[slice]:
+    """Ranges of points that have `TILE` coordinates in all."""
+    step = max(1, TILE // points.shape[1])
+    return (slice(first, first + step) for first in range(0, points.shape[0], step))
+
+
+def _split(values: Any, number: Any) -> Any:
+    """Three numbers each whose sum is the value; of float32, with 11 bits, so nearly its value."""
+    parts = cp.zeros((values.size, 3), number)
+    if number == np.float64:
+        parts[:, 0] = values
+        return parts
+    for place in range(3):
+        part = (values.astype(number).view(np.uint32) & np.uint32(0xFFFFE000)).view(number)
+        parts[:, place] = part
+        values = values - part
+    return parts

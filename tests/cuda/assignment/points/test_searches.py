@@ -176,6 +176,31 @@ def test_tensor_cores_find_nearly_the_nearest(shape):
     np.testing.assert_allclose(product, rows @ cols.T, rtol=2e-3)
 
 
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("spread", ["wide", "narrow", "least"])
+def test_what_tensor_cores_cut_is_looked_at_again(metric, spread, monkeypatch):
+    """Where 11 bits do not tell the least column, products become more exact."""
+    monkeypatch.setattr(products, "MOST", 4)
+    rng = np.random.default_rng(9)
+    spread, level = {
+        "wide": (1.0, products.ROUGH),
+        "narrow": (0.03, products.SINGLE),
+        "least": (1e-6, products.DOUBLE),
+    }[spread]
+    X, Y = 1 + spread * rng.normal(size=(40, 12)), spread * rng.normal(size=(300, 12))
+    X[::2] += 3
+    Y[::2] += 3
+    costs = PointCosts(X, Y, metric)
+    matrix, search = costs.dense(), lines_of(costs.to_device())
+    price = 0.1 * spread * rng.normal(size=300)
+    search.set_prices(cp.asarray(price))
+    assert search.level == products.ROUGH
+    reduced = np.sort(differences_below(matrix, price), axis=1)
+    _, values = search.least(1, cp.asarray(reduced[:, 1]))
+    np.testing.assert_array_equal(values.get(), reduced[:, :1])
+    assert search.level == level
+
+
 @pytest.mark.parametrize("search", ["boxes", "products", "tiles"])
 def test_prices_that_change_where_they_are_count(search):
     """The engine's prices are the duals of its solution, which each core changes in place."""
