@@ -195,7 +195,9 @@ _ASSIGNMENT = (
         "ours; auction for prices, then paths or trees; dense on a GPU: few pairs a row first",
         {
             "cpu": Home(_CPU + "assignment.engine:run", detects_infeasible=True),
-            "cuda": Home(_CUDA + "assignment.engine:run", fallback=_PATHS),
+            "cuda": Home(
+                _CUDA + "assignment.engine:run", {"devices": ("one", "all")}, fallback=_PATHS
+            ),
         },
     ),
     Algorithm(

@@ -56,15 +56,18 @@ from gpumatch.cuda.surveys import count_matched
 __all__ = ["run", "steps_of_team"]
 
 
-def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
-    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
+def run(task: AssignmentTask, tuning: Tuning | None = None, devices: str = "one") -> bool:
+    """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
+
+    With ``devices="all"``, all GPUs search for the columns of points in many dimensions.
+    """
     tuning = tuning or tunings.DEFAULT
     if sparse.takes(task.costs, task.limit):
         return reduced.run(task)
     if stages.takes(task.costs, task.limit):
         return stages.run(task)
     if points_engine.takes(task):
-        ended = points_engine.run(task, functools.partial(run, tuning=tuning))
+        ended = points_engine.run(task, functools.partial(run, tuning=tuning), devices=devices)
         if ended is not None:
             return ended
         task.solution.clear()

@@ -53,7 +53,9 @@ def alike(points: Points) -> Points:
     rows, cols = points.rows, points.cols
     spread = [float(side.var(axis=0).sum()) for side in (rows, cols)]
     scale = math.sqrt(spread[0] / spread[1]) if min(spread) > 0 else 1.0
-    moved = (cols - cols.mean(axis=0)) * (scale * points.sign) + rows.mean(axis=0)
+    moved = cols - cols.mean(axis=0)  # in place from here on: there may be no memory for copies
+    moved *= scale * points.sign
+    moved += rows.mean(axis=0)
     return Points(rows, moved, "sqeuclidean", False, 1.0)
 
 

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -83,6 +84,9 @@ def run(engine: PointsEngine) -> bool | None:
     try:
         is_done = engine.run()
     except Stopped:
+        if engine.priced is not None:
+            solution.assign_from(engine.priced)
+            solution.has_duals = solution.are_fair = True
         return False
     if not is_done:
         return None
@@ -102,11 +106,11 @@ class PointsEngine(ABC):
 
     Attributes
     ----------
-    rows, cols : Search
-        The search of all rows for columns, and that of all columns for rows.
     own : Solution
-        The task's arrays. Its flags are those of the core: what a run leaves when it stops proves
-        nothing.
+        The task's arrays. Its flags are those of the core.
+    priced : Solution or None
+        The pairs and duals at the last pricing, lowered so that no pair undercuts them. A run that
+        stops returns them, with a gap that is true.
     """
 
     def __init__(self, task: AssignmentTask, solve: Run, tuning: Tuning) -> None:
@@ -114,23 +118,39 @@ class PointsEngine(ABC):
         self.costs, self.control, self.xp = task.costs, task.control, task.costs.xp
         self.own = Solution(*task.solution.mates, *task.solution.duals)
         self.must_match_all = task.limit is None and self.costs.shape[0] == self.costs.shape[1]
-        self.rows, self.cols = self.searches(self.costs)
         self.pairs, self.rounds = Pairs(self.costs), 0
+        self.priced: Solution | None = None
         self.are_apart = self.must_match_all and self.can_sample() and are_apart(self.costs.points)
 
     # -- what each side has of its own -----------------------------------------------------------
 
     @abstractmethod
     def searches(self, costs: Costs) -> tuple[Any, Any]:
-        """The searches of the rows and of the columns."""
+        """The search of the rows, and that of the columns; None for this if it shares nothing."""
 
     @abstractmethod
     def name_nearest(self, costs: Costs, searches: tuple[Any, Any], count: int) -> list[Any]:
         """The nearest columns of each row, and rows of each column, as lists of pairs."""
 
-    def columns(self) -> Any:
-        """The search of the columns for rows."""
-        return self.cols
+    @functools.cached_property
+    def both(self) -> tuple[Any, Any]:
+        """The searches of the costs. They are made when they are needed: they take memory."""
+        return self.searches(self.costs)
+
+    @property
+    def rows(self) -> Any:
+        """The search of all rows for columns."""
+        return self.both[0]
+
+    @functools.cached_property
+    def cols(self) -> Any:
+        """The search of all columns for rows."""
+        return self.both[1] or self.searches(self.costs.transpose())[0]
+
+    @property
+    def is_exact(self) -> bool:
+        """True if no pair below a bound is missed by rounding."""
+        return True
 
     @abstractmethod
     def in_order(self) -> tuple[Any, Any]:
@@ -210,7 +230,7 @@ class PointsEngine(ABC):
             self.pairs.add(*self.name_nearest(costs, self.searches(costs), count))
             is_enough = self.is_smooth or self.are_apart or points.sign < 0
         if not is_enough:
-            self.pairs.add(*self.name_nearest(self.costs, (self.rows, self.cols), count))
+            self.pairs.add(*self.name_nearest(self.costs, self.both, count))
 
     def add_given(self) -> None:
         """Add the pairs that the caller has given, and the cheapest at the given prices."""
@@ -358,10 +378,12 @@ class PointsEngine(ABC):
             parts = [listed(found, xp)]
             if self.rounds >= tuning.by_rows and short.size > self.costs.shape[0] // 8:
                 # Rows that all name the same columns would take a round for each few of these.
-                cols = self.columns()
-                cols.set_prices(own.row_dual)
-                parts.append(listed(cols.least(tuning.added, own.col_dual)[0], xp, turned=True))
+                self.cols.set_prices(own.row_dual)
+                found = self.cols.least(tuning.added, own.col_dual)[0]
+                parts.append(listed(found, xp, turned=True))
             new = self.pairs.add(*parts)
+        if new and self.is_exact:
+            self.keep_priced(short, values[short, 0])
         matched = int(xp.count_nonzero(own.row_to_col >= 0))
         self.rounds += 1
         self.control.phase(
@@ -375,6 +397,11 @@ class PointsEngine(ABC):
         if self.control.tick(matched) and new:
             raise Stopped
         return new
+
+    def keep_priced(self, short: Any, least: Any) -> None:
+        """Keep pairs and duals, those of rows that are undercut lowered to what they allow."""
+        self.priced = self.own.copy()
+        self.priced.row_dual[short] = least
 
     def _is_rounding(self, lacks: Any) -> bool:
         """True if these amounts are no more than what rounding leaves."""

@@ -140,7 +140,14 @@ def _least_or_most(found: Any, *given: Any, **named: Any) -> Any:
     return _call(found, *given, **named)
 
 
-_DEVICE = SimpleNamespace(  # small; its number is no other device's, for what is kept by number
+class _Device(SimpleNamespace):
+    """The only device."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: Any) -> None: ...
+
+
+_DEVICE = _Device(  # small; its number is no other device's, for what is kept by number
     id=-1,
     compute_capability="80",
     attributes={
@@ -164,7 +171,7 @@ class Cupy:
             UnownedMemory=_memory_at,
             alloc=lambda size: _Place(new_array(size, np.uint8), 0),
             get_current_stream=Stream,
-            runtime=SimpleNamespace(getDeviceCount=lambda: 1),
+            runtime=SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: _DEVICE.id),
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -100,11 +100,6 @@ class _Engine(PointsEngine):
             across, _ = cols.least(most[1], self.no_bound(1))
         return [listed(found, np), listed(across, np, turned=True)]
 
-    def columns(self) -> Any:
-        if self.cols is None:
-            self.cols = _ByLines(lines_of(self.costs.transpose()), self.workers, self.beat)
-        return self.cols
-
     def in_order(self) -> tuple[Any, Any]:
         return self.cols.tree.ids, self.rows.tree.ids
 

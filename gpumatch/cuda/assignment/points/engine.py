@@ -17,6 +17,7 @@ import cupy as cp
 from gpumatch.contracts import AssignmentTask, Costs, Points
 from gpumatch.cuda.assignment.points import tuning as tunings
 from gpumatch.cuda.assignment.points.boxes import Boxes, order_of
+from gpumatch.cuda.assignment.points.divided import Divided, devices_for
 from gpumatch.cuda.assignment.points.products import lines_of
 from gpumatch.cuda.assignment.points.tiles import Tiles
 from gpumatch.cuda.assignment.points.tuning import Tuning
@@ -38,12 +39,15 @@ def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
     return steps.takes(task, tuning or tunings.DEFAULT)
 
 
-def run(task: AssignmentTask, solve: Run, tuning: Tuning | None = None) -> bool | None:
+def run(
+    task: AssignmentTask, solve: Run, tuning: Tuning | None = None, devices: str = "one"
+) -> bool | None:
     """Do as `gpumatch.contracts` states; None if the matrix is to be solved instead.
 
     `solve` solves the smaller problems that come up: a sample, and the rows that are unmatched.
+    With ``devices="all"``, searches that compute all pairs of points are divided among GPUs.
     """
-    return steps.run(_Engine(task, solve, tuning or tunings.DEFAULT))
+    return steps.run(_Engine(task, solve, tuning or tunings.DEFAULT, devices))
 
 
 class _Engine(PointsEngine):
@@ -51,16 +55,25 @@ class _Engine(PointsEngine):
 
     fitted_at_once = 2**18
 
+    def __init__(self, task: AssignmentTask, solve: Run, tuning: Tuning, devices: str) -> None:
+        self.devices = devices_for(task.costs.shape[0]) if devices == "all" else []
+        super().__init__(task, solve, tuning)
+
     def searches(self, costs: Costs) -> tuple[Any, Any]:
         points = costs.points
-        if points is None or points.rows.shape[1] > self.tuning.in_boxes:
-            return lines_of(costs), lines_of(costs.transpose())
+        if points is None:
+            return lines_of(costs), None
+        if not self.is_in_boxes(points):
+            is_divided = len(self.devices) > 1
+            return Divided(costs, points, self.devices) if is_divided else lines_of(costs), None
         orders = order_of(points.rows), order_of(points.cols)
         return Boxes(points, *orders), Boxes(turned(points), *orders[::-1])
 
     def name_nearest(self, costs: Costs, searches: tuple[Any, Any], count: int) -> list[Any]:
+        rows, cols = searches
+        cols = cols or self.searches(costs.transpose())[0]
         found, across = (
-            search.nearest(count, self.no_bound(side)) for side, search in enumerate(searches)
+            search.nearest(count, self.no_bound(side)) for side, search in enumerate((rows, cols))
         )
         return [listed(found, cp), listed(across, cp, turned=True)]
 
@@ -88,8 +101,12 @@ class _Engine(PointsEngine):
         boxes = Boxes(Points(points, known, "sqeuclidean", False, 1.0))
         return boxes.least(count, cp.full(points.shape[0], cp.inf))[0]
 
+    @property
+    def is_exact(self) -> bool:
+        return not isinstance(self.rows, Tiles | Divided) or self.rows.is_exact
+
     def settle(self) -> None:
         """Lower the duals of floats where a search has rounded to nearest."""
-        if isinstance(self.rows, Tiles) and not self.rows.is_exact:
+        if not self.is_exact:
             own = self.own
             cp.minimum(own.row_dual, self.rows.least_of_rows(), out=own.row_dual)

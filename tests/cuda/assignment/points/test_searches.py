@@ -15,6 +15,7 @@ cp = pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment.points import distances, products  # noqa: E402  they import cupy
 from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
+from gpumatch.cuda.assignment.points.divided import Divided, devices_for  # noqa: E402
 from gpumatch.cuda.assignment.points.products import Products, lines_of  # noqa: E402
 from gpumatch.cuda.assignment.points.tiles import Tiles  # noqa: E402
 
@@ -174,6 +175,48 @@ def test_tensor_cores_find_nearly_the_nearest(shape):
                   zip(map(np.random.default_rng, (1, 2)), shape))  # fmt: skip
     product = products.rough_product(cp.asarray(rows), cp.asarray(cols)).get()
     np.testing.assert_allclose(product, rows @ cols.T, rtol=2e-3)
+
+
+class OneAfterTheOther:
+    """Threads that are none: the emulator runs one kernel at a time."""
+
+    def __init__(self, _):
+        self.map = map
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@parametrize_pairwise(
+    metric=["sqeuclidean", "euclidean", "cityblock"],
+    shape=[(40, 50), (2, 300)],
+    has_offsets=[False, True],
+    sign=[1, -1],
+)
+def test_rows_that_are_divided_find_what_one_device_finds(
+    metric, shape, has_offsets, sign, monkeypatch
+):
+    """Three shares on one device, of which one may have no row."""
+    monkeypatch.setattr(
+        "gpumatch.cuda.assignment.points.divided.ThreadPoolExecutor", OneAfterTheOther
+    )
+    costs, matrix = costs_of("normal", metric, shape, 9, sign, has_offsets)
+    whole, own = lines_of(costs), cp.cuda.runtime.getDevice()
+    parts = Divided(costs, costs.points, [own] * 3)
+    assert devices_for(1) == [own]
+    price = np.random.default_rng(4).normal(size=shape[1]) * matrix.std()
+    bound = cp.asarray(np.sort(matrix - price, axis=1)[:, 3])
+    for search in (whole, parts):
+        search.set_prices(cp.asarray(price))
+    for one, other in zip(whole.least(5, bound), parts.least(5, bound)):
+        np.testing.assert_array_equal(one.get(), other.get())
+    far = cp.full(shape[0], np.inf)
+    np.testing.assert_array_equal(whole.nearest(4, far).get(), parts.nearest(4, far).get())
+    assert parts.is_exact == whole.is_exact
+    np.testing.assert_array_equal(whole.least_of_rows().get(), parts.least_of_rows().get())
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
