@@ -44,8 +44,7 @@ class Divided:
     """The search of all rows by `lines_of` on several GPUs, with the methods of `Tiles`."""
 
     def __init__(self, costs: Costs, points: Points, devices: list[int]) -> None:
-        self.costs, self.devices = costs, devices
-        self.home = cp.cuda.runtime.getDevice()
+        self.devices = devices
         bounds = np.linspace(0, costs.shape[0], len(devices) + 1).astype(np.int64).tolist()
         ranges = [slice(*ends) for ends in itertools.pairwise(bounds)]
 
@@ -113,7 +112,7 @@ class Divided:
         """An array on the current device: itself, or a copy from another one."""
         if array is None or array.device.id == cp.cuda.runtime.getDevice():
             return array
-        return cp.array(array)
+        return array.copy()
 
     def _gathered(self, parts: Any) -> Any:
         """The parts of all devices, one after the other, on the first."""
