@@ -8,8 +8,8 @@ row that may be cheapest (products.cu). Their costs are computed again, by the s
 Lists are kept. When prices change, a list is renewed only if a column that is not listed may have
 come below the bound.
 
-Device memory: two gigabytes for products, copies of the points in float32, and some 1,500 bytes a
-row for its list.
+Device memory: two gigabytes for products, ten for a million points of thousands of coordinates,
+copies of the points in float32, and some 1,500 bytes a row for its list.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ OFTEN = 1 / 16
 """The share of the rows that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**28
 """Products that are made at a time: 1 GiB in float32."""
+MOST_PRODUCTS = 2**31
+"""The same where points are so wide that reading them would take longer than writing products."""
 WARPS, LEAST = 2**13, 2**12
 """Warps that search at a time if rows are few, and the least columns that one of them reads."""
 WHOLE = 2**27
@@ -236,7 +238,8 @@ class Products(Tiles):
         low = cp.full((rows.size, kept), math.inf, number)
         moved = _above(bound + self.slack[rows] - self._of_rows[rows], number)
         error = _above(self.error[rows], number)
-        step = max(1, PRODUCTS // max(ncols, 1))
+        wide = min(self.points.rows.shape[1] // 2, MOST_PRODUCTS // max(ncols, 1))
+        step = max(1, PRODUCTS // max(ncols, 1), wide)
         for begin in range(0, rows.size if kept else 0, step):
             tile = slice(begin, begin + step)
             products = multiply(self._rows[rows[tile]], self._cols)
