@@ -21,6 +21,7 @@ lose the pairs above it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import time
@@ -60,6 +61,10 @@ EVERY = (OURS, ON_CPU, MATRIX, *PEERS)
 FITS = {MATRIX: 10_000, SCIPY: 5000, POT: 5000, LAZY: 20_000}
 """Points up to which a code is asked: its matrix takes no more than 800 MB, or 200."""
 EPSILON, ITERATIONS = 0.01, 100
+STARTING = 90.0
+"""Seconds that a peer has for its first call, on a small problem. It may compile, or wait for ever
+for a compiler that is not there."""
+DID_NOT_START = f"did not start: its first call had not ended after {STARTING:g} s"
 ROWS = 2**8
 """Rows of a plan that are made at a time."""
 GATE = 5.0
@@ -238,9 +243,16 @@ CODES: dict[str, Callable[..., Sample]] = {
 _MODULES = {SCIPY: "scipy", POT: "ot", LAZY: "ot", **dict.fromkeys(SINKHORN, "flash_sinkhorn")}
 
 
+_has_started: dict[str, bool] = {}
+"""Peers that were called, and whether a call of them has ever ended."""
+
+
 @dataclass(frozen=True)
 class CloudPeer:
-    """A peer by its name in `CODES`."""
+    """A peer by its name in `CODES`.
+
+    If its first call has not ended after `STARTING` seconds, it is not called again.
+    """
 
     name: str
 
@@ -249,8 +261,21 @@ class CloudPeer:
         return is_installed(_MODULES[self.name])
 
     def measure(self, problem: Clouds, limits: Limits) -> Result:
+        if not _has_started.get(self.name, True):
+            raise RuntimeError(DID_NOT_START)
+        is_first = self.name not in _has_started
+        if is_first:
+            limits = dataclasses.replace(limits, cap=STARTING)
         given = self.name, problem.file, problem.metric, problem.limit
-        return in_process(_call, given, limits, self_timed)
+        try:
+            result = in_process(_call, given, limits, self_timed)
+        except Overrun:
+            if is_first:
+                _has_started[self.name] = False
+                raise RuntimeError(DID_NOT_START) from None
+            raise
+        _has_started[self.name] = True
+        return result
 
 
 def _call(given: tuple[str, Path, str, float | None]) -> Callable[[], Sample]:

@@ -43,6 +43,26 @@ def test_the_library_and_scipy_agree(tmp_path):
             assert result["certificate"] >= 0
 
 
+def test_a_peer_that_does_not_start_is_called_once(monkeypatch):
+    caps = []
+
+    def hang(call, given, limits, sample):
+        caps.append(limits.cap)
+        raise harness.Overrun
+
+    monkeypatch.setattr(points, "in_process", hang)
+    monkeypatch.setattr(points, "_has_started", {points.POT: True})
+    problem = points.Clouds.__new__(points.Clouds)
+    problem.file, problem.metric, problem.limit = None, "sqeuclidean", None
+    limits = harness.Limits(cap=600.0)
+    for _ in range(3):
+        result = harness.attempt(points.CloudPeer(points.FLASH), problem, limits)
+        assert "did not start" in result["failed"]
+    over = harness.attempt(points.CloudPeer(points.POT), problem, limits)
+    assert "did not start" not in over["failed"]
+    assert caps == [points.STARTING, 600.0]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_clouds_follow_from_their_seed(kind):
     drawn = clouds(kind, 50, 3, seed=2)
