@@ -56,7 +56,7 @@ from gpumatch.cuda.surveys import count_matched
 __all__ = ["run", "steps_of_team"]
 
 
-def run(task: AssignmentTask, tuning: Tuning | None = None, devices: str = "one") -> bool:
+def run(task: AssignmentTask, tuning: Tuning | None = None, *, devices: str = "one") -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped.
 
     With ``devices="all"``, all GPUs search for the columns of points in many dimensions.

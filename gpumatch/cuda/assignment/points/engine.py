@@ -40,7 +40,7 @@ def takes(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
 
 
 def run(
-    task: AssignmentTask, solve: Run, tuning: Tuning | None = None, devices: str = "one"
+    task: AssignmentTask, solve: Run, tuning: Tuning | None = None, *, devices: str = "one"
 ) -> bool | None:
     """Do as `gpumatch.contracts` states; None if the matrix is to be solved instead.
 
