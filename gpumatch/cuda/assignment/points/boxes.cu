@@ -11,6 +11,11 @@
 // from the point of the box that is nearest to the row in each coordinate (the farthest if costs are
 // negated). All steps are monotone, so no node with a column that is wanted is left out.
 //
+// Prices of squared distances have slopes: where many columns serve rows that are far away, the
+// greatest price of a node tells little. So a node has a linear function that no price of its
+// columns exceeds, rest + slope (y - middle), and the bound is the least of (x - y)^2 less that
+// function in the box, coordinate by coordinate. It is lowered by what rounding may have added.
+//
 // Points may be shown in a frame (`gpumatch.numeric.points.clouds`): others in their place, whose
 // squared distances are the costs less a number for each row and one for each column, but for
 // rounding. Then boxes and bounds are about the shown points, and a margin makes up for rounding.
@@ -19,7 +24,8 @@
 //   cols[k * ncols + place]    coordinate k of the column at a place of the order; rows likewise
 //   low, high                  at k * nodes + node: the ends of a node's box
 //   first[level]               the first node of a level; leaves are level 0
-//   top[node]                  the greatest price of the node's columns
+//   top[node]                  the greatest price of the node's columns, or the rest of a slope
+//   slope                      at k * nodes + node, if nodes have slopes; middles are those of boxes
 //   least_added, most_added    the least and greatest column offset of a node
 //   bound[number]              only values below it are wanted
 //   found[number * count + k]  place of the k-th cheapest column, -1 if there are fewer
@@ -32,6 +38,7 @@
 constexpr int kBlock = 256;
 constexpr int kWarps = kBlock / kWarp;
 constexpr int kWidth = 6;   // the most coordinates
+constexpr double kRounding = 0x1p-44;  // of a bound by slopes, of all that is added up
 constexpr int kLevels = 7;  // 32 to the power of 7 is beyond all numbers of columns
 
 struct Boxes {
@@ -43,6 +50,7 @@ struct Boxes {
   const double* low;
   const double* high;
   const double* top;
+  const double* slope;
   const double* least_added;
   const double* most_added;
   int first[kLevels];
@@ -51,6 +59,7 @@ struct Boxes {
   int ncols;
   int width;
   int is_framed;
+  int is_sloped;
   Metric metric;
   Metric shown;
   double margin;  // what rounding may leave in a frame: this, and `error` of the magnitudes
@@ -93,6 +102,7 @@ struct Query {
 
   // No more than any cost less its price in a node.
   __device__ double bound_of(const Boxes& b, int node) const {
+    if (b.is_sloped) return sloped_bound_of(b, node);
     double total = 0;
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
@@ -108,6 +118,24 @@ struct Query {
       added = b.shown.sign > 0 ? b.least_added[node] : b.most_added[node];
     }
     return difference_below(b.shown.finished(total, offset, added), b.top[node]);
+  }
+
+  // The same by slopes: (x - y)^2 less a linear function is least at the y that is nearest to where
+  // its derivative is 0.
+  __device__ double sloped_bound_of(const Boxes& b, int node) const {
+    const double rest = b.top[node];
+    double total = -rest, magnitude = fabs(rest);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      if (k >= b.width) break;
+      const long long at = static_cast<long long>(k) * b.nodes + node;
+      const double low = b.low[at], high = b.high[at], slope = b.slope[at], x = shown[k];
+      const double y = fmin(fmax(x + 0.5 * slope, low), high);
+      const double square = (x - y) * (x - y), rise = slope * (y - 0.5 * (low + high));
+      total += square - rise;
+      magnitude += square + fabs(rise);
+    }
+    return total - kRounding * magnitude;
   }
 
   // The cost less the price of a column, rounded down; infinity if the frame tells that it is not

@@ -32,6 +32,8 @@ WIDTH = SOURCE.constant("kWidth")
 MOST = 32
 """The most columns that a search finds for a row: the lanes of a warp."""
 _PARTS = 32  # of a node
+_ROUNDING = 2.0**-44  # of what is added up for a rest
+_RIDGE = 1e-6  # keeps a fit of points on a line from being undefined; the spread of points is 1
 
 
 def order_of(points: Any) -> Any:
@@ -96,7 +98,44 @@ class Boxes:
             self._shown_price = self._price - self.frame.of_cols[self.ids]
             size = self.frame.size + (float(abs(price).max()) if price.size else 0.0)
             self._margin = self.frame.error * size
-        self._top = _raised(self._shown_price[None], self._nodes)[0]
+        self._slope, self._top = cp.empty(0), None
+        if self._is_sloped:
+            self._slope, self._top = self._slopes()
+        else:
+            self._top = _raised(self._shown_price[None], self._nodes)[0]
+
+    @property
+    def _is_sloped(self) -> bool:
+        """True if nodes have slopes: those of squared distances to be minimised, and of frames."""
+        p = self.points
+        is_plain = p.metric == "sqeuclidean" and not (p.is_half or self._col_offset.size)
+        return self.frame is not None or (is_plain and p.sign > 0)
+
+    def _slopes(self) -> tuple[Any, Any]:
+        """For each node a linear function that no price of its columns exceeds: slope and rest.
+
+        Slopes are those of least squares, for the columns of a leaf or for the means of a node's
+        parts. A rest is the most by which a part's own function exceeds the slope in its box.
+        """
+        mean, value = self._shown_cols, self._shown_price
+        slope, half, centre, rest = cp.zeros_like(mean), cp.zeros_like(mean), mean, value
+        slopes, rests, first = [slope[:, :0]], [rest[:0]], 0
+        for count in self._nodes:
+            here = slice(first, first + count)
+            low, high = self._low[:, here], self._high[:, here]
+            middle = 0.5 * (low + high)
+            mean, value, fitted = _fitted(mean, value, count)
+            turn = abs(_padded(slope, count) - fitted[:, :, None]) * _padded(half, count)
+            rise = fitted[:, :, None] * (_padded(centre, count) - middle[:, :, None])
+            own = _padded(rest[None], count)[0]
+            above = own + (turn - rise).sum(axis=0)
+            above += _ROUNDING * (abs(own) + (turn + abs(rise)).sum(axis=0))
+            above = cp.where(_are_there(rest.size, count), above, -math.inf)
+            slope, half, centre, rest = fitted, 0.5 * (high - low), middle, above.max(axis=1)
+            slopes.append(slope)
+            rests.append(rest)
+            first += count
+        return cp.ascontiguousarray(cp.concatenate(slopes, axis=1)), cp.concatenate(rests)
 
     def least(self, count: int, bound: Any) -> tuple[Any, Any]:
         """As of a `Search`; `count` is at most `MOST`."""
@@ -143,6 +182,7 @@ class Boxes:
             low=self._low,
             high=self._high,
             top=self._top,
+            slope=self._slope,
             least_added=self._least_added,
             most_added=self._most_added,
             first=[*self._first, *[0] * (_LEVELS - len(self._first))],
@@ -151,6 +191,7 @@ class Boxes:
             ncols=self.ids.size,
             width=p.cols.shape[1],
             is_framed=int(frame is not None),
+            is_sloped=int(self._is_sloped),
             metric=metric,
             shown=metric if frame is None else metric_values(frame.points),
             margin=self._margin,
@@ -180,6 +221,35 @@ def _levels(count: int) -> tuple[list[int], list[int]]:
         count = -(-count // _PARTS)
         nodes.append(count)
     return [sum(nodes[:level]) for level in range(len(nodes))], nodes
+
+
+def _are_there(size: int, count: int) -> Any:
+    """True for the parts of so many nodes that exist, if there are `size`."""
+    return cp.arange(count * _PARTS).reshape(count, _PARTS) < size
+
+
+def _padded(values: Any, count: int) -> Any:
+    """The values of the parts of so many nodes, for each line of values; 0 where there is none."""
+    padded = cp.zeros((values.shape[0], count * _PARTS))
+    padded[:, : values.shape[1]] = values
+    return padded.reshape(values.shape[0], count, _PARTS)
+
+
+def _fitted(points: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
+    """Means of the points and values of so many nodes, and the slopes that fit these best."""
+    width, size = points.shape
+    parts = _padded(points, count)
+    is_there = _are_there(size, count)
+    number = is_there.sum(axis=1)
+    mean, value = parts.sum(axis=2) / number, _padded(values[None], count)[0].sum(axis=1) / number
+    steps = (parts - mean[:, :, None]) * is_there
+    spread = cp.sqrt((steps * steps).sum(axis=(0, 2)))
+    spread = cp.where(spread > 0, spread, 1.0)
+    turned = (steps / spread[:, None]).transpose(1, 0, 2)
+    squares = turned @ turned.transpose(0, 2, 1) + _RIDGE * cp.eye(width)
+    rises = (_padded(values[None], count)[0] - value[:, None]) * is_there
+    found = cp.linalg.solve(squares, turned @ rises[:, :, None])[:, :, 0]
+    return mean, value, cp.ascontiguousarray((found / spread[:, None]).T)
 
 
 def _raised(values: Any, nodes: list[int]) -> Any:
