@@ -58,6 +58,34 @@ def test_a_search_finds_the_cheapest_columns(
     np.testing.assert_array_equal(values, np.sort(reduced, axis=1)[:, : values.shape[1]])
 
 
+@pytest.mark.parametrize("kind", ["normal", "lattice", "equal", "far"])
+@pytest.mark.parametrize("count", [20, 1500])
+def test_no_price_is_above_the_slope_of_its_node(kind, count):
+    """At every level; and prices that are linear are just that."""
+    costs, _ = costs_of(kind, "sqeuclidean", (60, count), 2)
+    boxes, rng = Boxes(costs.points), np.random.default_rng(6)
+    points, slope = boxes._shown_cols.get(), np.array([3.0, -40.0])
+    for is_linear in (False, True):
+        price = slope @ points if is_linear else rng.normal(size=count)  # in the order of the boxes
+        given = np.empty(count)
+        given[boxes.ids.get()] = price
+        if boxes.frame is not None:
+            given += boxes.frame.of_cols.get()
+        boxes.set_prices(cp.asarray(given))
+        price, first = boxes._shown_price.get(), 0
+        for level, nodes in enumerate(boxes._nodes):
+            here = slice(first, first + nodes)
+            of_node = np.arange(count) // 32 ** (level + 1)
+            low, high = (side[:, here].get()[:, of_node] for side in (boxes._low, boxes._high))
+            steps = points - 0.5 * (low + high)
+            rest, own = boxes._top[here].get(), boxes._slope[:, here].get()
+            above = price - rest[of_node] - (own[:, of_node] * steps).sum(axis=0)
+            assert above.max() <= 1e-12 * abs(price).max()
+            if is_linear and kind != "equal":
+                assert above.min() > -0.01 * np.ptp(price)
+            first += nodes
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_tiles_and_pairs_have_the_numbers_of_the_host(metric, monkeypatch):
     monkeypatch.setattr("gpumatch.costs.points.FEW", 0)
