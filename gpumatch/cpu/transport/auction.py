@@ -33,9 +33,9 @@ class Tuning(NamedTuple):
     """Rows that tell what a row typically saves."""
     factor: float = 8
     """From one epsilon to the next."""
-    fine: float = 2.0**-8
-    """The last epsilon, as a share of the typical saving: paths are short from there on."""
-    few: float = 1 / 512
+    fine: float = 2.0**-4
+    """The last epsilon, as a share of the typical saving: few pivots are needed from there on."""
+    few: float = 1 / 64
     """The share of the rows that may wait at the end of a phase."""
     longest: int = 64
     """How many times a phase may read all entries. If the first one does, the auction ends."""

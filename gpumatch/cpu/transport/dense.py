@@ -324,12 +324,11 @@ class DenseProblem:
         root = self.nrows + self.ncols
         masses = self.supply, self.demand
         if start is not None:
-            near = np.empty(2 * start.flow.size + root + 2, np.int32)
             simplex.plant(
-                self.arcs, root, start.flow,  # IN
+                self.arcs, root + np.arange(start.flow.size), start.flow,  # IN
                 self.tree, self.dual,  # OUT
-                *masses,  # IN
-                near, np.empty(root, np.int32),  # OUT
+                self.nrows,  # IN
+                simplex.planting_room(start.flow.size, root + 1),  # OUT
             )  # fmt: skip
             return
         tails, heads, cost = (part[root : self.count] for part in self.arcs)

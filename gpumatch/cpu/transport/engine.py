@@ -3,8 +3,9 @@
 A dense problem without forbidden pairs, or one of points, is solved by the network simplex method
 on a core of its pairs (`dense`), and one of few columns, or of few rows, on the few rows that may
 have to leave their cheapest column (`few_columns`). All others are solved in CSR: an auction
-(`auction`, `bidding`) finds prices and most of the flow, and shortest augmenting paths (`flows`,
-`search`) ship the rest exactly, each as much as the path carries. Neither unfolds a mass: the work
+(`auction`, `bidding`) finds prices and nearly all of the flow, a few pivots of the network simplex
+method make that optimal (`crossover`), and shortest augmenting paths (`flows`, `search`) ship what
+is left exactly, each as much as the path carries. None unfolds a mass: the work
 and the memory do not depend on how many units there are. At the end all pairs with flow are tight
 at the duals, which proves the flow.
 """
@@ -20,8 +21,9 @@ import numpy as np
 from gpumatch.contracts import Points, Stopped
 from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.cpu.transport import few_columns, search, sources
+from gpumatch.cpu.transport import crossover, few_columns, search, sources
 from gpumatch.cpu.transport.auction import Auction
+from gpumatch.cpu.transport.crossover import Basis
 from gpumatch.cpu.transport.dense import DenseProblem, rounding_of
 from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
@@ -263,6 +265,7 @@ def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
     limit, control = task.row_limit, task.control
     flow = unshipped = violator = None
     is_optimal = is_stopped = False
+    counts: dict[str, int] = {}
     if task.initial is None and indices.size > FEW:
         auction = Auction(
             entries, task.supply, task.demand, limit, price, control, is_even=is_even
@@ -273,6 +276,16 @@ def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
             is_stopped = True
         price = auction.prices(price.dtype)
         flow, unshipped = auction.flow, auction.unshipped
+        if not is_stopped and crossover.takes(_extremes(task, entries), task.shape):
+            basis = Basis(entries, task.supply, task.demand, limit, flow, control)
+            try:
+                basis.solve()
+                price = basis.prices()
+            except Stopped:
+                is_stopped = True
+            flow = basis.flow()
+            unshipped = basis.unshipped() if limit is not None else None
+            counts = {"pivots": basis.pivots, "sweeps": basis.sweeps}
     flows = Flows(entries, task.supply, task.demand, limit, price, control, flow, unshipped)
     try:
         if not is_stopped:
@@ -289,8 +302,16 @@ def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
     rows = np.searchsorted(entries[0], used, side="right") - 1
     return TransportSolution(
         rows.astype(np.int64), indices[used].astype(np.int64), flows.flow[used],
-        flows.row_duals(), price, is_optimal, violator, flows.counts,
+        flows.row_duals(), price, is_optimal, violator, {**counts, **flows.counts},
     )  # fmt: skip
+
+
+def _extremes(task: TransportTask, entries: Entries) -> Range:
+    """The least and the greatest of costs and limits; there are entries."""
+    ends: list[Any] = [entries[2].min(), entries[2].max()]
+    if task.row_limit is not None and task.row_limit.size:
+        ends += [task.row_limit.min(), task.row_limit.max()]
+    return min(ends), max(ends)
 
 
 def _entries(task: TransportTask) -> Entries:
