@@ -10,8 +10,8 @@ one of a block enters.
 The tree stays strongly feasible: an arc without flow points to the root. So no sequence of trees
 repeats, whatever ties there are (Cunningham). A pivot moves any number of units at once.
 
-From a tree that is nearly right, `sweep` is much faster than `pivot`. It goes through the arcs that
-were too cheap at the last duals, and adds up the costs along the cycle of each, so its pivots change
+From a tree that is nearly right, `sweep` is much faster than `pivot`: it goes through arcs that
+were too cheap at the last duals, and adds up the costs along the cycle of each, so pivots change
 no dual. One of `pivot` changes those of all nodes below the arc, which may be most of them.
 
     arcs         tail, head, cost: nodes and costs of arcs. Arc a < nodes - 1 is the one between
