@@ -9,8 +9,7 @@ network simplex method let these in.
 1. *Plant* a tree of the pairs with flow, and of arcs from rows to the root for units that wait or
    stay, and from the root to columns for demand that is not met. Along the few arcs that close
    cycles, flow turns until one arc of the cycle is empty.
-2. *Sweep*: refresh all duals, find the arcs that cost less than their ends, and let in those that
-   still do when it is their turn, the cheapest first. This repeats until there is none.
+2. *Sweep* (`sweeps`): let in the arcs that cost less than their ends, until there is none.
 
 An arc to the root costs the limit of its row, or much more than all pairs where all rows must ship.
 A flow that still stays in the end shows that the problem is infeasible, or that this cost is too
@@ -29,19 +28,14 @@ import numpy as np
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu import csr
 from gpumatch.cpu.transport import simplex
+from gpumatch.cpu.transport.sweeps import sweep_all
 
 __all__ = ["Basis", "takes"]
 
-BLOCK = 16
-"""Arcs of which one may enter in a sweep."""
 BUDGET = 2**22
 """Nodes that a kernel passes before it returns to Python: some tenths of a second."""
 FAR = 64
 """How many times the range of the costs an arc to the root costs where all rows must ship."""
-PATIENCE = 64
-"""How many times all nodes a sweep may pass in vain, before the duals are refreshed."""
-MOST = 2**7
-"""Pivots for each node after which the rest is left to paths."""
 ROUNDING = 2.0**-48
 """The reduced cost of floats that is rounding, as a share of the largest magnitude."""
 
@@ -142,42 +136,16 @@ class Basis:
             )  # fmt: skip
             self.closing = self.closing[done:]
             self._beat()
-        cheap = np.empty(self.arcs[0].size // BLOCK + 1, np.int64)
-        keys = np.empty(cheap.size, self.dual.dtype)
-        while True:
-            self._refresh()
-            found = simplex.find_cheap(
-                self.arcs, self.arcs[0].size, self.dual, BLOCK, self.tolerance,  # IN
-                cheap, keys,  # OUT
-            )  # fmt: skip
-            order = np.argsort(keys[:found], kind="stable")
-            if not self._sweep(cheap[order]) or self.pivots > MOST * self.root:
-                break
+        self.sweeps = sweep_all(
+            self.arcs, self.arcs[0].size,  # IN
+            self.tree, self.dual,  # OUT
+            self.nrows,  # IN
+            self.state,  # OUT
+            self.tolerance, self._beat,  # IN
+        )  # fmt: skip
         self.control.phase(
             found=self.pivots, matched=self.shipped, step="crossover", sweeps=self.sweeps
         )
-
-    def _sweep(self, cheap: np.ndarray) -> int:
-        """Let arcs enter; return how many did."""
-        before, outcome = self.pivots, simplex.SPENT
-        self.state[simplex.NEXT] = self.state[simplex.VAIN] = 0
-        while outcome == simplex.SPENT:
-            outcome = simplex.sweep(
-                self.arcs, cheap,  # IN
-                self.tree,  # OUT
-                self.nrows,  # IN
-                self.state,  # OUT
-                self.tolerance, PATIENCE * self.root, BUDGET,  # IN
-            )  # fmt: skip
-            self._beat()
-        self.sweeps += 1
-        return self.pivots - before
-
-    def _refresh(self) -> None:
-        simplex.refresh_duals(
-            self.arcs,  # IN
-            self.tree, self.dual,  # OUT
-        )  # fmt: skip
 
     def _beat(self) -> None:
         if self.control.tick(self.shipped):
@@ -220,7 +188,10 @@ class Basis:
         _, indices, costs = self.entries
         if self.is_even and self.has_demand.any():
             self.arcs[2][:nrows] += self.dual[nrows:root][self.has_demand].max()
-            self._refresh()
+            simplex.refresh_duals(
+                self.arcs,  # IN
+                self.tree, self.dual,  # OUT
+            )  # fmt: skip
         price = self.dual[nrows:root].copy()
         price[~self.has_demand] = 0
         dear = self.idle[self.has_supply[self.owner[self.idle]]]

@@ -39,6 +39,7 @@ from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu.transport import simplex
 from gpumatch.cpu.transport.levels import MEMBERS, Groups, grouped, singles
 from gpumatch.cpu.transport.sources import Source
+from gpumatch.cpu.transport.sweeps import sweep_all
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["DenseProblem", "Tuning", "rounding_of"]
@@ -62,6 +63,8 @@ class Tuning(NamedTuple):
     """The arcs of a column in the first core."""
     more_arcs: int = 6
     """The arcs that a row gets in a pricing."""
+    swept: int = 3 * 2**10
+    """Nodes from which on pivots come in sweeps, because one changes the duals of too many."""
     pivots: int = 2**23
     """Arcs and nodes that pivots look at between two ticks."""
 
@@ -354,8 +357,26 @@ class DenseProblem:
 
     def _pivot(self) -> None:
         """Exchange arcs until none is cheaper than the duals of its ends; raises Stopped."""
-        outcome, before = simplex.SPENT, int(self.state[simplex.PIVOTS])
-        size = self.count**0.5
+        before = int(self.state[simplex.PIVOTS])
+        if self.dual.size > self.tuning.swept:
+            sweep_all(
+                self.arcs, self.count,  # IN
+                self.tree, self.dual,  # OUT
+                self.nrows,  # IN
+                self.state,  # OUT
+                self.tolerance, self._beat,  # IN
+            )  # fmt: skip
+        else:
+            self._pivot_one_by_one()
+        self.rounds += 1
+        self.control.phase(
+            found=int(self.state[simplex.PIVOTS]) - before, matched=self._reported, step="pivots",
+            arcs=self.count, level=self.level,
+        )  # fmt: skip
+
+    def _pivot_one_by_one(self) -> None:
+        """Exchange arcs, with duals that are right after each pivot; raises Stopped."""
+        outcome, size = simplex.SPENT, self.count**0.5
         block = max(32, int(size if self.has_all else size / CORE_BLOCKS))
         while outcome == simplex.SPENT:
             outcome = simplex.pivot(
@@ -367,11 +388,6 @@ class DenseProblem:
             )  # fmt: skip
             self._beat()
         self._refresh()
-        self.rounds += 1
-        self.control.phase(
-            found=int(self.state[simplex.PIVOTS]) - before, matched=self._reported, step="pivots",
-            arcs=self.count, level=self.level,
-        )  # fmt: skip
 
     def _price(self) -> int:
         """Add pairs that cost less than the duals of their ends; return how many."""
