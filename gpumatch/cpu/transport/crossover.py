@@ -192,7 +192,7 @@ class Basis:
                 self.arcs,  # IN
                 self.tree, self.dual,  # OUT
             )  # fmt: skip
-        price = self.dual[nrows:root].copy()
+        price = np.minimum(self.dual[nrows:root], 0)  # above it by rounding only
         price[~self.has_demand] = 0
         dear = self.idle[self.has_supply[self.owner[self.idle]]]
         undercut = costs[dear] - self.dual[self.owner[dear]]
