@@ -1,11 +1,13 @@
-"""Transport on the CPU: masses from rows to columns, against POT and OR-tools.
+"""Transport on the CPU: masses from rows to columns, against POT, pylmcf and OR-tools.
 
 What is timed is the whole call from costs and masses to the flow, warm. Peers get their inputs in
-the form that they take, made before the clock starts. OR-tools takes integer costs: floats are
-rounded to multiples of the 2^28th part of the largest, so its flow may cost more than the optimum.
+the form that they take, made before the clock starts. OR-tools and pylmcf take integer costs:
+floats are rounded to multiples of the 2^28th part of the largest, so their flows may cost more than
+the optimum. They get no more than 2^23 pairs of images, for which they make 100 bytes each.
 
     gpumatch     `gpumatch.transport`; the certificate is checked
     pot          `ot.emd`, a network simplex for dense costs
+    pylmcf       `pylmcf.Graph`, LEMON's network simplex
     or-tools     `SimpleMinCostFlow`, a cost-scaling push-relabel
 """
 
@@ -16,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, load_npz, save_npz
@@ -29,8 +31,10 @@ from graphs.masses import Problem, masses
 
 THREADS = 2
 THRESHOLD = 0.0  # every problem counts
-OURS, POT, OR_TOOLS = "gpumatch", "pot", "or-tools"
-DIGITS = 28  # bits of the costs that OR-tools gets, if they are floats
+OURS, POT, PYLMCF, OR_TOOLS = "gpumatch", "pot", "pylmcf", "or-tools"
+DIGITS = 28  # bits of the costs that solvers of integers get, if they are floats
+IMAGES = "noise", "smooth", "shapes"
+LISTED = 2**23  # pairs that solvers get one by one, at most
 
 
 # -- problems ------------------------------------------------------------------------------------
@@ -61,7 +65,11 @@ class TransportInstance:
 
     def takes(self, contender: str) -> bool:
         """Whether a contender is to be measured on it: POT takes no sparse costs."""
-        return contender != POT or self.source[0] != "network"
+        kind, size = self.source[:2]
+        if contender == POT:
+            return kind != "network"
+        is_image = kind in IMAGES
+        return contender == OURS or not is_image or size**4 <= LISTED
 
     def facts(self, problem: Problem) -> dict[str, Any]:
         """What is kept of the problem in addition to its results."""
@@ -164,44 +172,100 @@ def pot(given: Problem) -> Callable[[], Sample]:
     return call
 
 
-def or_tools(given: Problem) -> Callable[[], Sample]:
-    """`ortools.graph.python.min_cost_flow`; adding the arcs is part of the time."""
-    from ortools.graph.python import min_cost_flow
+class Listed(NamedTuple):
+    """A problem for solvers that take arcs one by one, with integer costs.
 
-    nrows, ncols = given.costs.shape
-    if issparse(given.costs):
-        pairs = given.costs.tocoo()
-        rows, cols, costs = pairs.row, pairs.col, pairs.data
-    else:
-        rows, cols = (part.ravel() for part in np.indices((nrows, ncols)))
-        costs = given.costs.ravel()
-    scale = 1.0
-    if costs.dtype.kind == "f":
-        scale = 2.0**DIGITS / float(np.abs(costs).max())
-    units = np.rint(costs * scale).astype(np.int64)
-    tails, heads = rows.astype(np.int32), (nrows + cols).astype(np.int32)
-    room = np.minimum(given.supply[rows], given.demand[cols])
-    balance = np.concatenate([given.supply, -given.demand])
-    total = int(given.supply.sum())
+    Attributes
+    ----------
+    tails, heads : int32 arrays
+        Nodes of each arc: rows, then columns.
+    costs, units, room : arrays
+        The costs, these as integers, and the most units of each arc.
+    balance : int64 array
+        What each node supplies; less than 0 for columns.
+    is_exact : bool
+        True if no cost was rounded.
+    """
+
+    tails: np.ndarray
+    heads: np.ndarray
+    costs: np.ndarray
+    units: np.ndarray
+    room: np.ndarray
+    balance: np.ndarray
+    is_exact: bool
+
+    @classmethod
+    def of(cls, given: Problem) -> Listed:
+        nrows, ncols = given.costs.shape
+        if issparse(given.costs):
+            pairs = given.costs.tocoo()
+            rows, cols, costs = pairs.row, pairs.col, pairs.data
+        else:
+            rows, cols = (part.ravel() for part in np.indices((nrows, ncols)))
+            costs = given.costs.ravel()
+        scale = 1.0
+        if costs.dtype.kind == "f":
+            scale = 2.0**DIGITS / float(np.abs(costs).max())
+        return cls(
+            rows.astype(np.int32), (nrows + cols).astype(np.int32), costs,
+            np.rint(costs * scale).astype(np.int64),
+            np.minimum(given.supply[rows], given.demand[cols]),
+            np.concatenate([given.supply, -given.demand]), scale == 1,
+        )  # fmt: skip
+
+    def sample(self, seconds: float, flow: np.ndarray) -> Sample:
+        """What a solver has reached with the units of each arc."""
+        reached = math.fsum((flow * self.costs.astype(np.float64)).tolist())
+        total = int(self.balance[self.balance > 0].sum())
+        return Sample(seconds, total, more={"objective" if self.is_exact else "reached": reached})
+
+
+def pylmcf(given: Problem) -> Callable[[], Sample]:
+    """`pylmcf.Graph`; making the graph is part of the time."""
+    from pylmcf import Graph
+
+    arcs = Listed.of(given)
+    tails, heads = arcs.tails.astype(np.int64), arcs.heads.astype(np.int64)
 
     def call() -> Sample:
         begin = time.perf_counter()
-        solver = min_cost_flow.SimpleMinCostFlow()
-        arcs = solver.add_arcs_with_capacity_and_unit_cost(tails, heads, room, units)
-        solver.set_nodes_supplies(np.arange(nrows + ncols, dtype=np.int32), balance)
-        status = solver.solve()
+        graph = Graph(arcs.balance.size, tails, heads)
+        graph.set_node_supply(arcs.balance)
+        graph.set_edge_costs(arcs.units)
+        graph.set_edge_capacities(arcs.room)
+        graph.solve()
         seconds = time.perf_counter() - begin
-        if status != solver.OPTIMAL:
-            raise RuntimeError(f"OR-tools ended with status {status}")
-        flow = solver.flows(arcs)
-        reached = math.fsum((flow * costs.astype(np.float64)).tolist())
-        return Sample(seconds, total, more={"objective" if scale == 1 else "reached": reached})
+        return arcs.sample(seconds, np.asarray(graph.result()))
 
     return call
 
 
-CODES = {POT: pot, OR_TOOLS: or_tools}
-_MODULES = {POT: "ot", OR_TOOLS: "ortools"}
+def or_tools(given: Problem) -> Callable[[], Sample]:
+    """`ortools.graph.python.min_cost_flow`; adding the arcs is part of the time."""
+    from ortools.graph.python import min_cost_flow
+
+    arcs = Listed.of(given)
+    nodes = np.arange(arcs.balance.size, dtype=np.int32)
+
+    def call() -> Sample:
+        begin = time.perf_counter()
+        solver = min_cost_flow.SimpleMinCostFlow()
+        places = solver.add_arcs_with_capacity_and_unit_cost(
+            arcs.tails, arcs.heads, arcs.room, arcs.units
+        )
+        solver.set_nodes_supplies(nodes, arcs.balance)
+        status = solver.solve()
+        seconds = time.perf_counter() - begin
+        if status != solver.OPTIMAL:
+            raise RuntimeError(f"OR-tools ended with status {status}")
+        return arcs.sample(seconds, solver.flows(places))
+
+    return call
+
+
+CODES = {POT: pot, PYLMCF: pylmcf, OR_TOOLS: or_tools}
+_MODULES = {POT: "ot", PYLMCF: "pylmcf", OR_TOOLS: "ortools"}
 
 
 @dataclass(frozen=True)
@@ -241,8 +305,8 @@ def instances(quick: bool, data: str | None) -> list[TransportInstance]:
             *(("network", *size) for size in ((10_000, 10, 1000), (100_000, 10, 1000))),
             ("network", 100_000, 10, 10**9),
         ]
-        sides = [32, 64]
-    images = [(kind, side) for kind in ("noise", "smooth", "shapes") for side in sides]
+        sides = [32, 64, 128]
+    images = [(kind, side) for kind in IMAGES for side in sides]
     return [TransportInstance(source[0], source) for source in [*sources, *images]]
 
 
