@@ -432,8 +432,9 @@ class GeneralMatchingTask:
     threads, seed : int
         As in `MatchingTask`.
     fallback : callable, optional
-        Of a task whose arrays are on a device: the algorithm of the host for what the device
-        leaves, which gets the same task with its arrays on the host.
+        Of a task whose arrays are on a device: the search of the host for what the device leaves.
+        It gets the same task with its arrays on the host, and parts of the vertices that it needs
+        not look at.
     """
 
     indptr: Any

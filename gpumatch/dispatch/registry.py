@@ -324,7 +324,9 @@ _GENERAL_MATCHING = (
         "ours; double cover, then blossoms after Edmonds 1965, Gabow 1976",
         {
             "cpu": Home(_CPU + "general.matching:run"),
-            "cuda": Home(_CUDA + "general.matching:run", fallback=_CPU + "general.matching:run"),
+            "cuda": Home(
+                _CUDA + "general.matching:run", fallback=_CPU + "general.matching:search_rest"
+            ),
         },
     ),
 )

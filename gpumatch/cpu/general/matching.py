@@ -27,7 +27,7 @@ from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.cpu.general import blossoms, double_cover, karp_sipser
 from gpumatch.numeric.arrays import count_matched
 
-__all__ = ["run"]
+__all__ = ["run", "search_rest"]
 
 FEW, PART = 2, 16
 """Karp–Sipser comes first if one in PART vertices has from 1 to FEW neighbours.
@@ -53,13 +53,22 @@ def run(task: GeneralMatchingTask) -> bool:
         control.phase(
             found=0, matched=_size(mate), step="odd cycles", odd_cycles=fractional.odd_cycles
         )
-    with control.part("blossoms"):
-        label = np.zeros(mate.size, np.int32)
-        label[fractional.is_outer | fractional.is_inner] = blossoms.OUTSIDE
-        if not blossoms.search(task.indptr, task.indices, mate, label, control):
+    task.part[fractional.is_outer] = task.OUTER
+    task.part[fractional.is_inner] = task.INNER
+    return search_rest(task)
+
+
+def search_rest(task: GeneralMatchingTask) -> bool:
+    """Match what the double cover has left, and write the parts of its vertices.
+
+    Vertices that have a part other than `PERFECT` keep their mates, and it.
+    """
+    with task.control.part("blossoms"):
+        label = np.where(task.part == task.PERFECT, np.int32(0), blossoms.OUTSIDE)
+        if not blossoms.search(task.indptr, task.indices, task.mate, label, task.control):
             return False
-    task.part[(label > 0) | fractional.is_outer] = task.OUTER
-    task.part[((label < 0) & (label != blossoms.OUTSIDE)) | fractional.is_inner] = task.INNER
+    task.part[label > 0] = task.OUTER
+    task.part[(label < 0) & (label != blossoms.OUTSIDE)] = task.INNER
     return True
 
 

@@ -16,7 +16,7 @@ from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.cpu.general import matching as on_host
 from gpumatch.cpu.matching import engine as host_engine
 from gpumatch.cuda import frontier
-from gpumatch.cuda.general import double_cover, half_approximate
+from gpumatch.cuda.general import double_cover, half_approximate, trees
 from gpumatch.cuda.general import matching as module
 from gpumatch.cuda.matching import chains, engine, min_degree, vertex_cover
 from gpumatch.running.control import Control
@@ -37,6 +37,7 @@ def emulators():
         (min_degree.SOURCE, {}),
         (vertex_cover.SOURCE, {}),
         (double_cover.SOURCE, {}),
+        (trees.SOURCE, {}),
         (half_approximate.SUITOR, {}),
         (half_approximate.DUALS, {}),
         (half_approximate.PARTS, {}),
@@ -52,7 +53,8 @@ def emulators():
 
 @pytest.fixture(autouse=True)
 def device(emulators, monkeypatch):
-    drivers = module, double_cover, half_approximate, engine, min_degree, vertex_cover, frontier
+    drivers = module, double_cover, trees, half_approximate
+    drivers += engine, min_degree, vertex_cover, frontier
     lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK)
     monkeypatch.setattr(engine, "_TRACE", (64, 2))
     monkeypatch.setattr(chains, "FEWEST", 10**9)
@@ -66,7 +68,7 @@ def solved(graph, control=None, mate=None):
 
     def go_on(task):
         gone_on.append(int((task.mate >= 0).sum()) // 2)
-        return on_host.run(task)
+        return on_host.search_rest(task)
 
     mate = np.full(n, -1, np.int32) if mate is None else mate
     task = GeneralMatchingTask(
