@@ -8,13 +8,15 @@ that loses its place bids again. The order is total, so the result is the same f
 threads and for any order of the bids:
 
     1. the greater weight,
-    2. the smaller degree of the two ends together, as the minimum degree start has it,
+    2. the smaller degree of the two ends together, as the minimum degree start has it; degrees
+       from MOST_DEGREE on count as that, so that a byte holds one,
     3. the greater scrambled number of the pair, so that chains of equal weights stay short,
     4. the smaller vertices.
 
 Encodings
     keys[e]       weight of entry e in the order of integers; entries up to 0 are never matched
     suitor[v]     best bid for v: its bidder << 32 | place of the entry in the bidder's row; -1 none
+    degree[v]     the degree of v, MOST_DEGREE at most
     held[v]       a key that the best bid for v has at least; it may lag behind, and never exceeds
     bidder[k]     vertex that worker k goes on with, -1 for none
     next_of[k], last_of[k]   the range of vertices that worker k has taken and not begun
@@ -47,6 +49,8 @@ __all__ = ["keys_of_slack", "match"]
 
 BUDGET = 2**22
 """Entries that a worker reads before it returns: under half a second even if all miss the cache."""
+MOST_DEGREE = 255
+_NUMBER_BITS = 55  # of the scrambled number of a pair: on a GPU it shares a word with degrees
 _RANGE = 256  # vertices that a worker takes at once
 _PLACE = 0xFFFFFFFF
 
@@ -57,32 +61,31 @@ def _scrambled(u, v):
     low, high = np.uint64(min(u, v)), np.uint64(max(u, v))
     number = low * np.uint64(0x9E3779B97F4A7C15) + high * np.uint64(0xC2B2AE3D27D4EB4F)
     number = (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return number ^ (number >> np.uint64(32))
+    return (number ^ (number >> np.uint64(32))) >> np.uint64(64 - _NUMBER_BITS)
 
 
 @kernel
-def _precedes(u, rival, v, indptr):
+def _precedes(u, rival, v, degree):
     """True if, of two edges of v with equal keys, that to u comes before that to the rival."""
-    degree, other = indptr[u + 1] - indptr[u], indptr[rival + 1] - indptr[rival]
-    if degree != other:
-        return degree < other
+    if degree[u] != degree[rival]:
+        return degree[u] < degree[rival]
     number, other_number = _scrambled(u, v), _scrambled(rival, v)
     return number > other_number if number != other_number else u < rival
 
 
 @kernel
-def _loses(u, key, v, indptr, keys, suitor):
+def _loses(u, key, v, indptr, degree, keys, suitor):
     """True if the best bid for v comes before that of u."""
     bid = load(suitor, v)
     if bid < 0:
         return False
     rival = bid >> 32
     rival_key = keys[indptr[rival] + (bid & _PLACE)]
-    return rival_key > key or (rival_key == key and _precedes(rival, u, v, indptr))
+    return rival_key > key or (rival_key == key and _precedes(rival, u, v, degree))
 
 
 @kernel
-def _best_entry(u, indptr, indices, keys, suitor, held):
+def _best_entry(u, indptr, indices, degree, keys, suitor, held):
     """The entry of the best neighbour that u can still win, -1 if there is none."""
     best, best_key = -1, 0
     for e in range(indptr[u], indptr[u + 1]):
@@ -92,9 +95,9 @@ def _best_entry(u, indptr, indices, keys, suitor, held):
         v = indices[e]
         if key < held[v]:
             continue
-        if key == best_key and not _precedes(v, indices[best], u, indptr):
+        if key == best_key and not _precedes(v, indices[best], u, degree):
             continue
-        if key == held[v] and _loses(u, key, v, indptr, keys, suitor):
+        if key == held[v] and _loses(u, key, v, indptr, degree, keys, suitor):
             continue
         best, best_key = e, key
     return best
@@ -108,7 +111,7 @@ def _raise_to(held, v, key):
 
 
 @kernel
-def _bid_for(u, e, indptr, indices, keys, suitor, held):
+def _bid_for(u, e, indptr, indices, degree, keys, suitor, held):
     """Bid by entry e of u: the vertex that must bid now, u itself if it came too late; -1 none."""
     v, key = indices[e], keys[e]
     bid = (np.int64(u) << 32) | (e - indptr[u])
@@ -117,7 +120,7 @@ def _bid_for(u, e, indptr, indices, keys, suitor, held):
         rival = seen >> 32
         if seen >= 0:
             rival_key = keys[indptr[rival] + (seen & _PLACE)]
-            if rival_key > key or (rival_key == key and _precedes(rival, u, v, indptr)):
+            if rival_key > key or (rival_key == key and _precedes(rival, u, v, degree)):
                 _raise_to(held, v, rival_key)
                 return u
         if cas(suitor, v, seen, bid):
@@ -127,7 +130,18 @@ def _bid_for(u, e, indptr, indices, keys, suitor, held):
 
 @kernel
 def _bid(
-    worker, budget, indptr, indices, keys, suitor, held, next_vertex, bidder, next_of, last_of
+    worker,
+    budget,
+    indptr,
+    indices,
+    degree,
+    keys,
+    suitor,
+    held,
+    next_vertex,
+    bidder,
+    next_of,
+    last_of,
 ):
     """Let vertices bid until all have (True) or the budget is spent."""
     count = len(suitor)
@@ -144,8 +158,8 @@ def _bid(
             u = next_of[worker]
             next_of[worker] += 1
         work += indptr[u + 1] - indptr[u] + 1
-        e = _best_entry(u, indptr, indices, keys, suitor, held)
-        u = -1 if e < 0 else _bid_for(u, e, indptr, indices, keys, suitor, held)
+        e = _best_entry(u, indptr, indices, degree, keys, suitor, held)
+        u = -1 if e < 0 else _bid_for(u, e, indptr, indices, degree, keys, suitor, held)
     bidder[worker] = u
     return False
 
@@ -206,6 +220,7 @@ def match(
         An entry of the edge to it; -1 unmatched.
     """
     count = len(indptr) - 1
+    degree = np.minimum(np.diff(indptr), MOST_DEGREE).astype(np.uint8)
     suitor, held = np.full(count, -1, np.int64), np.zeros(count, np.int64)
     next_vertex = np.zeros(1, np.int64)
     with Workers(threads, len(indices)) as workers:
@@ -214,7 +229,7 @@ def match(
 
         def bid(worker: int) -> bool:
             return _bid(
-                worker, BUDGET, indptr, indices, keys,  # IN
+                worker, BUDGET, indptr, indices, degree, keys,  # IN
                 suitor, held, next_vertex, bidder, next_of, last_of,  # IN, OUT
             )  # fmt: skip
 

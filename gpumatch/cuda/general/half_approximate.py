@@ -1,7 +1,7 @@
 """The steps of `gpumatch.numeric.half_approximate` on the GPU.
 
 The host's side of suitor.cu, dual_descent.cu and better_parts.cu. Device memory in addition to the
-graph: 20 bytes a vertex for bids, 24 for two matchings, 16 for duals. No row is copied, so a graph
+graph: 21 bytes a vertex for bids, 24 for two matchings, 16 for duals. No row is copied, so a graph
 may have as many edges as the device holds.
 """
 
@@ -25,17 +25,14 @@ _LANES = (4, 8, 32)
 _MOST = (10, 64)
 """The mean entries of a row up to which 4 and 8 lanes read it; beyond, a warp does."""
 _KINDS = {"Offset": OFFSETS, "Weight": COSTS}
-_BID = "bid<{{Offset}}, {{Weight}}, {by_slack}, {lanes}>"
+_BID = "bid<{{Offset}}, {{Weight}}, {order}, {lanes}>"
+_ORDERS = "kByWeight", "kBySlack", "kByDegree"
 _SWEEP = "sweep<{{Offset}}, {{Weight}}, {lanes}>"
 SUITOR = Source(
     "general/suitor.cu",
     (
-        *(
-            _BID.format(by_slack=by_slack, lanes=lanes)
-            for by_slack in ("false", "true")
-            for lanes in _LANES
-        ),
-        "take_mates<{Offset}>",
+        *(_BID.format(order=order, lanes=lanes) for order in _ORDERS for lanes in _LANES),
+        *("take_mates<{Offset}>", "take_degrees<{Offset}>", "compare_weights<{Weight}>"),
     ),
     _KINDS,
     structs=("Keys<{Offset}, {Weight}>", "Bids"),
@@ -70,7 +67,7 @@ class DeviceSteps:
 
     def __init__(self, indptr: Any, indices: Any, weights: Any, control: Control) -> None:
         self._count = indptr.size - 1
-        memory.require_memory(60 * self._count, "a half-approximate matching")
+        memory.require_memory(61 * self._count, "a half-approximate matching")
         self._edges = {
             "count": self._count,
             "indptr": indptr,
@@ -85,6 +82,14 @@ class DeviceSteps:
         self._lanes = _LANES[sum(indices.size > most * self._count for most in _MOST)]
         self._grid = (blocks_for(self._count * self._lanes),), (BLOCK,)
         self._by_vertex = (blocks_for(self._count),), (BLOCK,)
+        self._degree = cp.empty(self._count, cp.uint8)
+        self._suitor["take_degrees<{Offset}>"](
+            *self._by_vertex,
+            (
+                *(np.int32(self._count), indptr),  # IN
+                self._degree,  # OUT
+            ),
+        )
         self._control, self._matched = control, 0
         self.stopped = False
 
@@ -93,16 +98,33 @@ class DeviceSteps:
         return self.stopped
 
     def match(self) -> Matching:
-        matching = self._match(None, 0.0)
+        matching = self._match("kByDegree" if self._are_alike() else "kByWeight")
         self._matched = self.size(matching[0])
         return matching
 
     def match_by_slack(self, dual: Any, unit: float) -> Matching:
-        return self._match(dual, unit)
+        return self._match("kBySlack", dual, unit)
 
-    def _match(self, dual: Any, unit: float) -> Matching:
-        keys = self._suitor.struct("Keys")(edges=self._edges, dual=dual, unit=unit)
-        name = _BID.format(by_slack="false" if dual is None else "true", lanes=self._lanes)
+    def _are_alike(self) -> bool:
+        """True if all weights are one number above 0."""
+        weights = self._weights
+        if weights is None or not weights.size:
+            return weights is None
+        differs = cp.zeros(1, cp.int32)
+        self._suitor["compare_weights<{Weight}>"](
+            *((blocks_for(weights.size),), (BLOCK,)),
+            (
+                *(weights, np.int64(weights.size)),  # IN
+                differs,  # OUT
+            ),
+        )
+        return not int(differs[0]) and weights[0].item() > 0
+
+    def _match(self, order: str, dual: Any = None, unit: float = 0.0) -> Matching:
+        keys = self._suitor.struct("Keys")(
+            edges=self._edges, degree=self._degree, dual=dual, unit=unit
+        )
+        name = _BID.format(order=order, lanes=self._lanes)
         bids = cp.empty(2 * self._count, cp.uint64)
         bids[: self._count].data.memset_async(0xFF, 8 * self._count)
         bids[self._count :].data.memset_async(0, 8 * self._count)
