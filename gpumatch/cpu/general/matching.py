@@ -3,10 +3,11 @@
 1. Karp–Sipser matches most vertices, if many have few neighbours (`karp_sipser`).
 2. The double cover gives a fractional matching, and with it all but one vertex of each odd cycle,
    and the vertices that no augmenting path needs (`double_cover`).
-3. Trees with blossoms match what the odd cycles have left (`blossoms`).
+3. Trees from all vertices that the odd cycles have left grow until they meet (`trees`).
+4. Trees with blossoms match what is unmatched then (`blossoms`).
 
 The parts of the Gallai–Edmonds decomposition are D and A of the double cover, and of the rest the
-outer and the inner vertices of the trees.
+outer and the inner vertices of the trees with blossoms.
 
 Without Karp–Sipser the cheap matching of the double cover is the start. Processor time in ms on a
 busy machine, start and double cover together, and the odd cycles that they leave:
@@ -24,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import GeneralMatchingTask
-from gpumatch.cpu.general import blossoms, double_cover, karp_sipser
+from gpumatch.cpu.general import blossoms, double_cover, karp_sipser, trees
 from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run", "search_rest"]
@@ -63,9 +64,14 @@ def search_rest(task: GeneralMatchingTask) -> bool:
 
     Vertices that have a part other than `PERFECT` keep their mates, and it.
     """
-    with task.control.part("blossoms"):
-        label = np.where(task.part == task.PERFECT, np.int32(0), blossoms.OUTSIDE)
-        if not blossoms.search(task.indptr, task.indices, task.mate, label, task.control):
+    graph, mate, control = (task.indptr, task.indices), task.mate, task.control
+    is_outside = task.part != task.PERFECT
+    with control.part("trees"):
+        if not trees.search(*graph, mate, is_outside, control):
+            return False
+    with control.part("blossoms"):
+        label = np.where(is_outside, blossoms.OUTSIDE, np.int32(0))
+        if not blossoms.search(*graph, mate, label, control):
             return False
     task.part[label > 0] = task.OUTER
     task.part[(label < 0) & (label != blossoms.OUTSIDE)] = task.INNER

@@ -231,3 +231,36 @@ def test_it_goes_on_from_a_matching_and_stops_when_told():
     finished, mate, part, _ = solved(graph, Control(), some.copy())
     assert finished
     check(graph, mate, part)
+
+
+def test_trees_match_what_they_meet(emulators):
+    """From greedy matchings; vertices with a part keep their mates, and nobody meets them."""
+    rng, cp, found = np.random.default_rng(6), ArraysOfDevice(), 0
+    for _ in range(40):
+        emulators[trees.SOURCE].vary(rng)
+        graph = random_graph(rng, 40)
+        indptr, indices, _ = graph
+        n = len(indptr) - 1
+        mate, part = np.full(n, -1, np.int32), (rng.random(n) < 0.2).astype(np.int8)
+        for v in rng.permutation(n).tolist():
+            others = indices[indptr[v] : indptr[v + 1]]
+            others = others[mate[others] < 0]
+            if mate[v] < 0 and others.size:
+                mate[[v, others[0]]] = others[0], v
+        task = GeneralMatchingTask(
+            cp.asarray(indptr.astype(np.int32)),
+            *(cp.asarray(array) for array in (indices, mate.copy(), part)),
+            host_engine.run,
+            Control(),
+        )
+        before = (mate >= 0).sum() // 2
+        left = trees.search(task, before)
+        after = np.asarray(task.mate)
+        assert left == ((after < 0) & (part == 0)).sum()
+        assert (after[part != 0] == mate[part != 0]).all()
+        matched, G = np.flatnonzero(after >= 0), as_networkx(graph)
+        assert all(G.has_edge(v, after[v]) and after[after[v]] == v for v in matched.tolist())
+        paths = [step["found"] for step in task.control.trace]
+        assert sum(paths) == len(matched) // 2 - before
+        found += sum(paths)
+    assert found > 10
