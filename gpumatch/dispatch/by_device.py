@@ -111,6 +111,11 @@ def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: i
     return _size_on_host()(indptr, indices, shape, threads)
 
 
+def symmetry_on_host(indptr: Any, indices: Any, weights: Any = None) -> Any:
+    """Whether canonical CSR on the host has both entries of each edge, with equal weights."""
+    return _symmetry_on_host()(indptr, indices, weights)
+
+
 def symmetry_on_device(indptr: Any, indices: Any, weights: Any = None) -> Any:
     """Whether canonical CSR on a device has both entries of each edge, and finite weights."""
     from gpumatch.cuda.general.symmetry import symmetry_of
@@ -144,6 +149,13 @@ def _size_on_host() -> Any:
     with InterruptsHeld():
         from gpumatch.cpu.surveys import canonical_size
     return canonical_size
+
+
+@functools.cache
+def _symmetry_on_host() -> Any:
+    with InterruptsHeld():
+        from gpumatch.cpu.general.symmetry import symmetry_of
+    return symmetry_of
 
 
 @functools.cache

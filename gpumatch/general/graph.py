@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.dispatch.by_device import csr_on_host
+from gpumatch.dispatch.by_device import csr_on_host, symmetry_on_host
 from gpumatch.interop.compressed import Compressed, Edges, checked_shape, compressed_of, edges_of
 from gpumatch.interop.networkx import is_networkx, numbered_edges
 from gpumatch.interop.tensors import is_tensor, source_of
@@ -106,9 +106,10 @@ def pattern_of(source: Any, triangle: str = "both") -> Graph:
     n = entries.shape[0]
     if isinstance(entries, Compressed) and triangle == "both" and entries.is_canonical:
         indptr, indices = entries.pattern()
-        back = csr_on_host().transpose(indptr, indices, n)
-        if np.array_equal(back[0], indptr) and np.array_equal(back[1], indices):
-            return Graph(*_without_loops(indptr, indices)[:2])
+        symmetry = symmetry_on_host(indptr, indices)
+        if symmetry.is_symmetric:
+            arrays = _without_loops(indptr, indices) if symmetry.loops else (indptr, indices)
+            return Graph(*arrays[:2])
     rows, cols = _ends(entries)
     return Graph(*_joined(n, *_in_triangle(triangle, entries, rows, cols)[:2]))
 
@@ -152,9 +153,10 @@ def weighted_of(
     n, values = entries.shape[0], _weights_of(entries)
     if isinstance(entries, Compressed) and triangle == "both" and entries.is_canonical:
         indptr, indices = entries.pattern()
-        back = csr_on_host().transpose_values(indptr, indices, values, n)
-        if all(map(np.array_equal, back, (indptr, indices, values))):
-            return Graph(*_without_loops(indptr, indices, values))
+        symmetry = symmetry_on_host(indptr, indices, values)
+        if symmetry.is_symmetric:
+            arrays = indptr, indices, values
+            return Graph(*(_without_loops(*arrays) if symmetry.loops else arrays))
     rows, cols = _ends(entries)
     rows, cols, values = _in_triangle(triangle, entries, rows, cols, values)
     if triangle == "both" and not isinstance(entries, _EdgeList):
@@ -300,8 +302,6 @@ def _without_loops(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Canonical CSR without its diagonal."""
     is_edge = csr_on_host().owners(indptr, indices) != indices
-    if is_edge.all():
-        return indptr, indices, values
     kept = np.concatenate([[0], is_edge.cumsum()])[indptr].astype(indptr.dtype)
     return kept, indices[is_edge], None if values is None else values[is_edge]
 
