@@ -35,9 +35,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import Control
+from gpumatch.contracts import Control, Costs
 
-__all__ = ["GeneralWeightSolution", "GeneralWeightSolver", "GeneralWeightTask", "OddSets"]
+__all__ = [
+    "GeneralWeightSolution",
+    "GeneralWeightSolver",
+    "GeneralWeightStart",
+    "GeneralWeightTask",
+    "OddSets",
+]
 
 
 class OddSets(NamedTuple):
@@ -59,6 +65,21 @@ class OddSets(NamedTuple):
     dual: np.ndarray
 
 
+class GeneralWeightStart(NamedTuple):
+    """Where an algorithm may begin.
+
+    Attributes
+    ----------
+    mate : int32 array
+        A matching. Edges of it that are not tight by the duals are not used.
+    vertex_dual : int64 or float64 array
+        Numbers near duals of doubled weights. They need not be feasible.
+    """
+
+    mate: np.ndarray
+    vertex_dual: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True)
 class GeneralWeightTask:
     """A general weighted matching problem. An algorithm changes no array.
@@ -78,6 +99,13 @@ class GeneralWeightTask:
         ``control.tick(edges)`` is called at least every half second of work.
     threads, seed : int
         As in `gpumatch.contracts.MatchingTask`.
+    start : GeneralWeightStart, optional
+        For an algorithm of the host.
+    cover_costs : callable, optional
+        For an algorithm of a device, whose graph may be there or on the host: of a type, int64 or
+        float64, the negated weights as costs of the double cover, on the device.
+    fallback : callable, optional
+        For the same: the algorithm of the host, which goes on from a start.
     """
 
     indptr: np.ndarray
@@ -87,11 +115,14 @@ class GeneralWeightTask:
     control: Control
     threads: int = 1
     seed: int = 0
+    start: GeneralWeightStart | None = None
+    cover_costs: Callable[[Any], Costs] | None = None
+    fallback: Callable[[GeneralWeightTask], GeneralWeightSolution] | None = None
 
 
 @dataclasses.dataclass
 class GeneralWeightSolution:
-    """What an algorithm for a `GeneralWeightTask` returns.
+    """What an algorithm for a `GeneralWeightTask` returns, on the host.
 
     Attributes
     ----------
@@ -105,6 +136,8 @@ class GeneralWeightSolution:
         True if the algorithm has ended by itself, False if the control has stopped it.
     stats : dict
         Counts of the run, with names of the algorithm's own.
+    paid : int64 array, optional
+        The weights of the matched edges, if the graph is not on the host.
     """
 
     mate: np.ndarray
@@ -112,6 +145,7 @@ class GeneralWeightSolution:
     odd_sets: OddSets
     is_optimal: bool
     stats: dict[str, Any] = dataclasses.field(default_factory=dict)
+    paid: np.ndarray | None = None
 
 
 GeneralWeightSolver = Callable[[GeneralWeightTask], GeneralWeightSolution]

@@ -336,7 +336,12 @@ _GENERAL_WEIGHTS = (
         "general-weights",
         True,
         "ours; blossoms by priority queues after Galil, Micali, Gabow, SIAM J. Comput. 1986",
-        {"cpu": Home(_CPU + "general.weights.engine:run")},
+        {
+            "cpu": Home(_CPU + "general.weights.engine:run"),
+            "cuda": Home(
+                _CUDA + "general.weights:run", fallback=_CPU + "general.weights.engine:run"
+            ),
+        },
     ),
     Algorithm(
         "suitor",

@@ -33,8 +33,10 @@ def home_of(G: Any) -> Any:
     return array_module(G[1] if isinstance(G, tuple) else G.indices)
 
 
-def graph_on_device(G: Any, triangle: str, *, weighted: bool) -> Graph | None:
-    """The caller's own arrays if they are those of an undirected graph; with weights, loops may be.
+def graph_on_device(
+    G: Any, triangle: str, *, weighted: bool, keeps_loops: bool = False
+) -> Graph | None:
+    """The caller's own arrays if they are those of an undirected graph, or of one with loops.
 
     Raises
     ------
@@ -53,7 +55,7 @@ def graph_on_device(G: Any, triangle: str, *, weighted: bool) -> Graph | None:
     symmetry = symmetry_on_device(indptr, indices, weights)
     if symmetry.infinite:
         raise ValueError("the matrix: a weight is infinite or NaN, but all must be finite")
-    if symmetry.alone or (symmetry.loops and not weighted):
+    if symmetry.alone or (symmetry.loops and not keeps_loops):
         return None
     return Graph(indptr, indices, weights)
 

@@ -70,7 +70,9 @@ def half_matching(
     control = Control() if control is None else control
     on_device = is_on_device(G)
     with control.part("graph"):
-        graph = graph_on_device(G, triangle, weighted=True) if on_device else None
+        graph = None
+        if on_device:
+            graph = graph_on_device(G, triangle, weighted=True, keeps_loops=True)
         graph = weighted_of(G, weight, triangle, maximize=maximize) if graph is None else graph
     choice = choose_general(
         PROBLEM, "suitor", backend, options or {}, on_device, graph.indices.size

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import GeneralMatchingTask
+from gpumatch.contracts.general_weights import OddSets
 from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.dispatch.backends import Choice, choose_general
 from gpumatch.dispatch.registry import DOUBLE_COVERS, BackendName, load
+from gpumatch.general.device_graph import graph_on_device, home_of, is_on_device
 from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.general.suitor import half_matching
+from gpumatch.numeric.arrays import array_of
 from gpumatch.problems.general_weights import (
     GeneralCardinality,
     ImperfectError,
@@ -74,17 +77,17 @@ def maximum_weight_matching(
         finds at least half of the best total, mostly far more, and proves how much it is, for
         graphs of up to billions of edges. It is for ``"any"`` only, and runs on a GPU, too.
     backend : {"auto", "cpu", "cuda"}
-        Where to run. By default ``"suitor"`` runs where the arrays are, if they are those of
-        canonical CSR with both entries of each edge.
+        Where to run. By default that is where the arrays are. On a GPU the double cover is
+        assigned; what its odd cycles leave, the host solves from there.
     seed, threads, time_limit, progress, callback
         As of `gpumatch.maximum_matching`; ``progress.matched`` counts edges.
 
     Returns
     -------
     GeneralWeightMatching
-        In NumPy arrays. If the run was stopped, it is the matching so far, which may have fewer
-        edges than `cardinality` asks for. Of ``"suitor"`` it is a
-        `gpumatch.general.BoundedMatching` in arrays like the input's.
+        In arrays like the input's; `gpumatch.general.BoundedMatching` of ``"suitor"``. If the run
+        was stopped, it is the matching so far, which may have fewer edges than `cardinality` asks
+        for.
 
     Raises
     ------
@@ -141,15 +144,16 @@ def maximum_weight_matching(
             control=control,
             options=options,
         )
-    choice = choose_general(PROBLEM, algorithm, backend, options)
+    choice = choose_general(PROBLEM, algorithm, backend, options, is_on_device(G))
     with control.part("graph"):
-        graph = weighted_of(G, weight, triangle, maximize=maximize)
+        graph = _graph_for(choice, G, weight, triangle, maximize)
+    home = home_of(G)
     control.total = graph.order // 2
     if cardinality == "perfect" and graph.order % 2:
         raise _imperfect(graph, np.full(graph.order, -1, np.int32), request)
     with InterruptsStop(control) as interrupts:
-        outcome = solve(graph, choice.search(), request)
-        result = _result(graph, outcome, request, choice)
+        outcome = solve(graph, choice.search(), request, choice.fallback())
+        result = _result(graph, outcome, request, choice, home)
         if control.shows_bar:
             control.close(result.size)
         interrupts.bring(result)
@@ -158,16 +162,23 @@ def maximum_weight_matching(
     return result
 
 
+def _graph_for(choice: Choice, G: Any, weight: Hashable, triangle: str, maximize: bool) -> Graph:
+    """The graph, on the host unless the algorithm can take integers where they are."""
+    if choice.backend == "cuda" and is_on_device(G):
+        graph = graph_on_device(G, triangle, weighted=True)
+        weights = None if graph is None else graph.weights
+        if graph is not None and weights is not None and weights.dtype.kind != "f":
+            return graph._replace(weights=weights.astype(np.int64, copy=False))
+    return weighted_of(G, weight, triangle, maximize=maximize)
+
+
 def _result(
-    graph: Graph,
-    outcome: Outcome,
-    request: WeightRequest,
-    choice: Choice,
+    graph: Graph, outcome: Outcome, request: WeightRequest, choice: Choice, home: Any
 ) -> GeneralWeightMatching:
     return GeneralWeightMatching(
-        outcome.mate,
-        outcome.vertex_dual,
-        outcome.odd_sets,
+        array_of(home, outcome.mate),
+        array_of(home, outcome.vertex_dual),
+        OddSets(*(array_of(home, part) for part in outcome.odd_sets)),
         objective=outcome.objective,
         gap=outcome.proof.gap,
         proven=outcome.proof.proven,
@@ -188,8 +199,8 @@ def _imperfect(graph: Graph, mate: np.ndarray, request: WeightRequest) -> Imperf
     choice = choose_general("general-matching", "auto", "cpu", {})
     part = np.zeros(graph.order, np.int8)
     task = GeneralMatchingTask(
-        graph.indptr,
-        graph.indices,
+        array_of(np, graph.indptr),
+        array_of(np, graph.indices),
         mate,
         part,
         load(DOUBLE_COVERS[choice.backend]),

@@ -28,18 +28,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from gpumatch.contracts import Costs
 from gpumatch.contracts.general_weights import (
     GeneralWeightSolution,
     GeneralWeightSolver,
     GeneralWeightTask,
     OddSets,
 )
+from gpumatch.costs import SparseCosts
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.general.graph import Graph
+from gpumatch.numeric.arrays import array_of
 from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude, summands, times
 from gpumatch.numeric.gaps import Proof, proof_of
@@ -122,8 +126,15 @@ class Outcome:
     stats: dict[str, Any]
 
 
-def solve(graph: Graph, solver: GeneralWeightSolver, request: WeightRequest) -> Outcome:
+def solve(
+    graph: Graph,
+    solver: GeneralWeightSolver,
+    request: WeightRequest,
+    fallback: GeneralWeightSolver | None = None,
+) -> Outcome:
     """Find the best matching of a graph with weights.
+
+    A solver of a device has a `fallback`. Then integer weights, and their graph, may be there.
 
     Raises
     ------
@@ -132,7 +143,7 @@ def solve(graph: Graph, solver: GeneralWeightSolver, request: WeightRequest) -> 
     """
     assert graph.weights is not None
     weights = graph.weights if request.maximize else -graph.weights
-    problem = _Problem(graph, weights, solver, request)
+    problem = _Problem(graph, weights, solver, request, fallback)
     if weights.dtype.kind == "f":
         return problem.solved_floats()
     _check_range(graph.weights, graph.order, request.cardinality)
@@ -166,6 +177,7 @@ class _Problem:
     weights: np.ndarray
     solver: GeneralWeightSolver
     request: WeightRequest
+    fallback: GeneralWeightSolver | None
 
     def solution_for(self, whole: np.ndarray, level: int) -> GeneralWeightSolution:
         """The algorithm's solution for integer weights."""
@@ -177,8 +189,19 @@ class _Problem:
             self.request.control,
             self.request.threads,
             self.request.seed,
+            cover_costs=None if self.fallback is None else self._cover_costs_of(whole),
+            fallback=self.fallback,
         )
         return self.solver(task)
+
+    def _cover_costs_of(self, whole: np.ndarray) -> Callable[[Any], Costs]:
+        """Costs of the double cover on the device, of a type, from integer weights."""
+        import cupy
+
+        arrays = (array_of(cupy, array) for array in (self.graph.indptr, self.graph.indices, whole))
+        indptr, indices, weights = arrays
+        shape = (self.graph.order,) * 2
+        return lambda number: SparseCosts.of_csr(shape, indptr, indices, (-weights).astype(number))
 
     # -- floats ------------------------------------------------------------------------------------
 
@@ -227,15 +250,21 @@ class _Problem:
 
     def pairs_of(self, mate: np.ndarray) -> np.ndarray:
         """The places of the matched edges in the graph's arrays, one for each."""
-        owners = np.repeat(np.arange(mate.size, dtype=np.int32), np.diff(self.graph.indptr))
-        is_matched = (mate[owners] == self.graph.indices) & (owners < self.graph.indices)
+        indptr, indices = (array_of(np, part) for part in (self.graph.indptr, self.graph.indices))
+        owners = np.repeat(np.arange(mate.size, dtype=np.int32), np.diff(indptr))
+        is_matched = (mate[owners] == indices) & (owners < indices)
         return np.flatnonzero(is_matched)
 
     def outcome_of(
         self, solution: GeneralWeightSolution, level: int, places: int | None = None
     ) -> Outcome:
-        """The outcome of a solution whose duals are integers, of floats if `places` is given."""
-        paid = self.weights[self.pairs_of(solution.mate)]
+        """The outcome of a solution whose duals are integers, of floats if `places` is given.
+
+        Floats are on the host.
+        """
+        paid = solution.paid
+        if paid is None or places is not None:
+            paid = array_of(np, self.weights)[self.pairs_of(solution.mate)]
         vertex_dual, sets = solution.vertex_dual, solution.odd_sets
         common: Any = level
         if places is not None:

@@ -26,16 +26,14 @@ Mathematics 24, 1989.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any
-
 import numpy as np
 
-from gpumatch.contracts import Control, GeneralMatchingTask, MatchingTask
+from gpumatch.contracts import GeneralMatchingTask, MatchingTask
 from gpumatch.cpu.matching import cheap
 from gpumatch.cpu.matching.vertex_cover import cover
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.numeric.arrays import count_matched
+from gpumatch.numeric.halved_control import HalvedControl
 
 __all__ = ["Fractional", "solve"]
 
@@ -69,7 +67,7 @@ def solve(task: GeneralMatchingTask) -> Fractional | None:
     """
     double = _DoubleCover(task.indptr, task.indices)
     after, before = task.mate.copy(), task.mate.copy()
-    control = _Halved(task.control)
+    control = HalvedControl(task.control)
     cover_task = MatchingTask(double, after, before, control, task.threads, task.seed)
     is_done = False
     try:
@@ -103,26 +101,6 @@ class _DoubleCover:
     @property
     def nnz(self) -> int:
         return int(self.indices.size)
-
-
-class _Halved:
-    """The control of the double cover: two edges of the cover count as one of the graph."""
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-        self.seconds, self.stopped = control.seconds, control.stopped
-
-    def tick(self, matched: int) -> bool:
-        self.stopped = self._control.tick(matched // 2)
-        return self.stopped
-
-    def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
-        self._control.phase(
-            found=found, matched=matched // 2, levels=levels, step="double cover", **more
-        )
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        return self._control.part(name)
 
 
 def _keep_best(after: np.ndarray, before: np.ndarray, mate: np.ndarray) -> None:

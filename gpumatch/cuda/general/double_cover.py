@@ -13,7 +13,7 @@ import numpy as np
 from gpumatch.cuda import memory
 from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
 
-__all__ = ["DoubleCover", "Rounded", "rounded", "take_parts"]
+__all__ = ["DoubleCover", "Rounded", "paired", "rounded", "take_parts"]
 
 SOURCE = Source(
     "general/double_cover.cu",
@@ -54,60 +54,85 @@ class Rounded(NamedTuple):
     unmatched_cycles: int
 
 
+class _Turns:
+    """The matching that the paths and cycles of the cover's pairs give, and where they lie."""
+
+    def __init__(self, double: DoubleCover, after: Any, before: Any) -> None:
+        count = after.size
+        memory.require_memory(56 * count, "the double cover")
+        self._double, self._after, self._before = double, after, before
+        self._kernels = kernels = kernels_for(SOURCE, Offset=double.indptr.dtype)
+        self.mate, open_vertices = cp.empty(count, cp.int32), cp.empty(1 + count, cp.int32)
+        open_vertices[:1].data.memset_async(0, 4)
+        listed = open_vertices[1:]
+        cover = kernels.struct("Cover")(
+            count=count,  # IN
+            after=after,
+            before=before,
+            mate=self.mate,  # OUT
+            open={"items": listed, "size": open_vertices},
+        )
+        kernels["take_pairs"]((blocks_for(count),), (BLOCK,), (cover,))
+        length = int(open_vertices[0])
+        self._vertices = listed, np.int32(length)
+        self._counts = cp.zeros(2, cp.int32)
+        self.is_open = length > 0
+        if not self.is_open:
+            return
+        self._grid = (blocks_for(length),), (BLOCK,)
+        self._links = _numbered(kernels, listed, length, before)
+        self._lengths = cp.zeros(count, cp.int32)
+        kernels["take_turns"](
+            *self._grid,
+            (
+                *(*self._vertices, after, before, self._links),  # IN
+                *(self.mate, self._lengths, self._counts),  # IN, OUT
+            ),
+        )
+
+    def join_cycles(self) -> None:
+        """Let odd cycles that neighbour each other leave no vertex."""
+        count, kernels, double = self.mate.size, self._kernels, self._double
+        cycle_of, joints = memory.unmatched(count), memory.unmatched(count)
+        kernels["name_cycles"](
+            *self._grid,
+            (
+                *(*self._vertices, self._links, self._lengths),  # IN
+                cycle_of,  # IN, OUT
+            ),
+        )
+        kernels["join_cycles<{Offset}>"](
+            *self._grid,
+            (
+                *(*self._vertices, double.indptr, double.indices, cycle_of),  # IN
+                *(joints, self.mate, self._counts[1:]),  # IN, OUT
+            ),
+        )
+        kernels["turn_cycles"](
+            *self._grid,
+            (
+                *(*self._vertices, self._after, self._before, self._links),  # IN
+                *(self._lengths, cycle_of, joints),  # IN
+                self.mate,  # IN, OUT
+            ),
+        )
+
+    def result(self) -> Rounded:
+        odd_cycles, joined = self._counts.tolist()
+        return Rounded(self.mate, odd_cycles, odd_cycles - joined)
+
+
 def rounded(double: DoubleCover, after: Any, before: Any) -> Rounded:
-    """A matching from the paths and cycles of the cover's pairs."""
-    count = after.size
-    memory.require_memory(56 * count, "the double cover")
-    kernels = kernels_for(SOURCE, Offset=double.indptr.dtype)
-    mate, open_vertices = cp.empty(count, cp.int32), cp.empty(1 + count, cp.int32)
-    open_vertices[:1].data.memset_async(0, 4)
-    listed = open_vertices[1:]
-    cover = kernels.struct("Cover")(
-        count=count,  # IN
-        after=after,
-        before=before,
-        mate=mate,  # OUT
-        open={"items": listed, "size": open_vertices},
-    )
-    kernels["take_pairs"]((blocks_for(count),), (BLOCK,), (cover,))
-    length = int(open_vertices[0])
-    if not length:
-        return Rounded(mate, 0, 0)
-    links = _numbered(kernels, listed, length, before)
-    lengths, counts = cp.zeros(count, cp.int32), cp.zeros(2, cp.int32)
-    vertices = listed, np.int32(length)
-    grid = (blocks_for(length),), (BLOCK,)
-    kernels["take_turns"](
-        *grid,
-        (
-            *(*vertices, after, before, links),  # IN
-            *(mate, lengths, counts),  # IN, OUT
-        ),
-    )
-    cycle_of, joints = memory.unmatched(count), memory.unmatched(count)
-    kernels["name_cycles"](
-        *grid,
-        (
-            *(*vertices, links, lengths),  # IN
-            cycle_of,  # IN, OUT
-        ),
-    )
-    kernels["join_cycles<{Offset}>"](
-        *grid,
-        (
-            *(*vertices, double.indptr, double.indices, cycle_of),  # IN
-            *(joints, mate, counts[1:]),  # IN, OUT
-        ),
-    )
-    kernels["turn_cycles"](
-        *grid,
-        (
-            *(*vertices, after, before, links, lengths, cycle_of, joints),  # IN
-            mate,  # IN, OUT
-        ),
-    )
-    odd_cycles, joined = counts.tolist()
-    return Rounded(mate, odd_cycles, odd_cycles - joined)
+    """A matching by edges of the graph, most of them pairs of the cover."""
+    turns = _Turns(double, after, before)
+    if turns.is_open:
+        turns.join_cycles()
+    return turns.result()
+
+
+def paired(double: DoubleCover, after: Any, before: Any) -> Rounded:
+    """A matching by pairs of the cover alone."""
+    return _Turns(double, after, before).result()
 
 
 def _numbered(kernels: Any, listed: Any, length: int, before: Any) -> Any:

@@ -14,18 +14,17 @@ matching. Else the host searches from there (`task.fallback`), and the result co
 from __future__ import annotations
 
 import dataclasses
-from contextlib import AbstractContextManager
-from typing import Any
 
 import cupy as cp
 
-from gpumatch.contracts import Control, GeneralMatchingTask, MatchingTask
+from gpumatch.contracts import GeneralMatchingTask, MatchingTask
 from gpumatch.cuda.general import trees
 from gpumatch.cuda.general.double_cover import DoubleCover, rounded, take_parts
 from gpumatch.cuda.general.half_approximate import DeviceSteps
 from gpumatch.cuda.matching import engine, min_degree
 from gpumatch.cuda.matching.vertex_cover import cover
 from gpumatch.cuda.surveys import count_matched
+from gpumatch.numeric.halved_control import HalvedControl
 
 __all__ = ["run"]
 
@@ -61,7 +60,7 @@ def _match_double_cover(task: GeneralMatchingTask) -> int | None:
     control, mate = task.control, task.mate
     double = DoubleCover(task.indptr, task.indices)
     after, before = mate.copy(), mate.copy()
-    halved: Any = _Halved(control)
+    halved = HalvedControl(control)
     cover_task = MatchingTask(double, after, before, halved, task.threads, task.seed)
     if control.stopped or not (min_degree.run(cover_task) and engine.run(cover_task)):
         return None
@@ -85,23 +84,3 @@ def _go_on_on_the_host(task: GeneralMatchingTask) -> bool:
     finally:
         task.mate[:] = cp.asarray(on_host.mate)
         task.part[:] = cp.asarray(on_host.part)
-
-
-class _Halved:
-    """The control of the double cover: two edges of the cover count as one of the graph."""
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-        self.stopped, self.seconds = False, control.seconds
-
-    def tick(self, matched: int) -> bool:
-        self.stopped = self._control.tick(matched // 2)
-        return self.stopped
-
-    def phase(self, *, found: int, matched: int, levels: int = 0, **more: Any) -> None:
-        self._control.phase(
-            found=found, matched=matched // 2, levels=levels, step="double cover", **more
-        )
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        return self._control.part(name)

@@ -16,10 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.contracts.general_weights import GeneralWeightSolution, GeneralWeightTask, OddSets
+from gpumatch.contracts.general_weights import (
+    GeneralWeightSolution,
+    GeneralWeightStart,
+    GeneralWeightTask,
+    OddSets,
+)
 from gpumatch.cpu.general.weights.blossoms import write_sets
 from gpumatch.cpu.general.weights.search import CROWDED, DONE, PAUSED, close, solve
-from gpumatch.cpu.general.weights.start import greedy
+from gpumatch.cpu.general.weights.start import greedy, resume
 from gpumatch.cpu.general.weights.state import (
     EXPANDED,
     GIVEN_UP,
@@ -55,7 +60,11 @@ def run(task: GeneralWeightTask, budget: int = BUDGET) -> GeneralWeightSolution:
     state = work[-1]
     with control.part("start"):
         state[LEVEL] = task.level
-        state[UNMATCHED] = n - greedy(graph, nodes, task.level)
+        if task.start is None:
+            matched = greedy(graph, nodes, task.level)
+        else:
+            matched = resume(graph, nodes, task.level, *_whole(task.start, task.level))
+        state[UNMATCHED] = n - matched
     with control.part("searches"):
         has_ended = _search(graph, nodes, rings, work, control, budget)
     if state[TREE]:
@@ -70,6 +79,12 @@ def run(task: GeneralWeightTask, budget: int = BUDGET) -> GeneralWeightSolution:
         has_ended,
         {name: int(state[place]) for name, place in names.items()},
     )
+
+
+def _whole(start: GeneralWeightStart, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """The duals as integers, not too large for sums, and the mates of a start."""
+    duals = np.clip(start.vertex_dual, level, _MOST)
+    return np.ceil(duals).astype(np.int64), start.mate
 
 
 def _search(
