@@ -71,7 +71,8 @@ class GeneralWeightStart(NamedTuple):
     Attributes
     ----------
     mate : int32 array
-        A matching. Edges of it that are not tight by the duals are not used.
+        The mate that each vertex is to have, which may be that of another one, too; -1 none. Edges
+        that are not tight by the duals are not used.
     vertex_dual : int64 or float64 array
         Numbers near duals of doubled weights. They need not be feasible.
     """

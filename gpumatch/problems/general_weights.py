@@ -48,6 +48,7 @@ from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude, summands, times
 from gpumatch.numeric.gaps import Proof, proof_of
 from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.dense_start import dense_start
 from gpumatch.running.control import Control
 
 __all__ = [
@@ -181,16 +182,24 @@ class _Problem:
 
     def solution_for(self, whole: np.ndarray, level: int) -> GeneralWeightSolution:
         """The algorithm's solution for integer weights."""
+        control, threads, seed = self.request.control, self.request.threads, self.request.seed
+        start, cover_costs = None, None
+        if self.fallback is None:
+            with control.part("start"):
+                start = dense_start(self.graph, whole, level, control, threads, seed)
+        else:
+            cover_costs = self._cover_costs_of(whole)
         task = GeneralWeightTask(
             self.graph.indptr.astype(np.int64, copy=False),
             self.graph.indices,
             whole,
             level,
-            self.request.control,
-            self.request.threads,
-            self.request.seed,
-            cover_costs=None if self.fallback is None else self._cover_costs_of(whole),
-            fallback=self.fallback,
+            control,
+            threads,
+            seed,
+            start,
+            cover_costs,
+            self.fallback,
         )
         return self.solver(task)
 

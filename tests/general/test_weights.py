@@ -12,6 +12,8 @@ from scipy.sparse import coo_array, csr_array, triu
 
 import gpumatch as gm
 import graphs
+from gpumatch.costs import DenseCosts
+from gpumatch.problems import dense_start
 from tests.general_graphs import (
     chain_of_triangles,
     complete,
@@ -371,3 +373,33 @@ def test_results_do_not_depend_on_the_order_of_vertices():
         other = matched((order[edges], weights), cardinality=cardinality)
         assert (one.objective, one.size) == (other.objective, other.size) or cardinality == "any"
         assert one.objective == other.objective
+
+
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize("cardinality", ["any", "maximum", "perfect"])
+def test_nearly_complete_graphs_begin_from_an_assignment(monkeypatch, cardinality, kind):
+    """Also where an edge does not pay, and where no full assignment exists."""
+    rng = np.random.default_rng(8)
+    made = []
+    monkeypatch.setattr(dense_start, "DenseCosts", lambda m: made.append(len(m)) or DenseCosts(m))
+    for n, lowest, lonely in ((64, 1, 0), (64, -60, 0), (67, 1, 0), (70, 1, 2), (63, 1, 0)):
+        if cardinality == "perfect" and (n % 2 or lonely):
+            continue
+        edges = complete(n)
+        edges = edges[(edges >= lonely).all(axis=1) | (edges[:, 1] == n - 1)]
+        weights = rng.integers(lowest, 30, len(edges)).astype(kind)
+        weights = weights / 7 if kind is float else weights
+        for maximize in (True, False):
+            m = gm.general.maximum_weight_matching(
+                (edges, weights), cardinality=cardinality, maximize=maximize
+            )
+            with monkeypatch.context() as patch:
+                patch.setattr(dense_start, "FEWEST", 10**9)
+                plain = gm.general.maximum_weight_matching(
+                    (edges, weights), cardinality=cardinality, maximize=maximize
+                )
+            assert m.proven
+            assert m.objective == pytest.approx(plain.objective, rel=1e-14)
+            gm.verify((edges, weights), m)
+    assert 64 in made
+    assert 63 not in made

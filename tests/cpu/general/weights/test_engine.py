@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import textwrap
 
@@ -10,7 +11,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.certificates import CertificateError
-from gpumatch.contracts.general_weights import GeneralWeightTask
+from gpumatch.contracts.general_weights import GeneralWeightStart, GeneralWeightTask
 from gpumatch.cpu.general.weights import blossoms, engine, search, seats, start, state
 from gpumatch.dispatch import registry
 from gpumatch.general.graph import weighted_of
@@ -251,3 +252,32 @@ def test_the_registry_leads_here():
         registry.load(registry.table("general-weights")["engine"].homes["cpu"].function)
         is engine.run
     )
+
+
+@pytest.mark.parametrize("cardinality", ["any", "maximum"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_any_start_leads_to_the_same_total(name, cardinality):
+    """Duals and mates of the optimum, near it, and at random, which may even be no matching."""
+    rng = np.random.default_rng(5)
+    task = task_of(GRAPHS[name](rng), cardinality)
+    n = task.indptr.size - 1
+    owners = np.repeat(np.arange(n), np.diff(task.indptr))
+    best = engine.run(task)
+    largest = 2 * int(abs(task.weights).max())
+    alone = best.vertex_dual + largest * (best.odd_sets.begin.size > 0)
+    starts = [
+        (best.mate, best.vertex_dual),
+        (best.mate, alone + rng.random(n) - 0.5),
+        (np.full(n, -1, np.int32), np.full(n, -np.inf)),
+        (rng.integers(-1, n, n).astype(np.int32), rng.integers(-largest, largest, n)),
+        (rng.permutation(n).astype(np.int32), np.full(n, 2.0**80)),
+    ]
+    paid = task.weights[best.mate[owners] == task.indices].sum()
+    searches = []
+    for one in starts:
+        found = engine.run(dataclasses.replace(task, start=GeneralWeightStart(*one)))
+        check(task, found)
+        assert task.weights[found.mate[owners] == task.indices].sum() == paid
+        searches.append(found.stats["searches"])
+    if not best.odd_sets.begin.size:
+        assert searches[0] == 0
