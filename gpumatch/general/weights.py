@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.contracts.general_weights import OddSets
 from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.dispatch.backends import Choice, choose_general
-from gpumatch.dispatch.registry import DOUBLE_COVERS, BackendName, load
+from gpumatch.dispatch.registry import BackendName
 from gpumatch.general.device_graph import graph_on_device, home_of, is_on_device
 from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.general.suitor import half_matching
 from gpumatch.numeric.arrays import array_of
+from gpumatch.problems.deficient_start import largest_matching
 from gpumatch.problems.general_weights import (
     GeneralCardinality,
     ImperfectError,
     Outcome,
     WeightRequest,
+    imperfect,
     solve,
 )
 from gpumatch.results.general_weights import GeneralWeightMatching
@@ -196,20 +197,6 @@ def _result(
 
 def _imperfect(graph: Graph, mate: np.ndarray, request: WeightRequest) -> ImperfectError:
     """The error of a graph without a perfect matching, from a matching of it."""
-    choice = choose_general("general-matching", "auto", "cpu", {})
-    part = np.zeros(graph.order, np.int8)
-    task = GeneralMatchingTask(
-        array_of(np, graph.indptr),
-        array_of(np, graph.indices),
-        mate,
-        part,
-        load(DOUBLE_COVERS[choice.backend]),
-        Control(),
-        request.threads,
-        request.seed,
-    )
-    choice.search()(task)
-    inner = np.flatnonzero(part == GeneralMatchingTask.INNER)
-    components = inner.size + int(np.count_nonzero(mate < 0))
-    names = inner if graph.nodes is None else [graph.nodes[v] for v in inner.tolist()]
-    return ImperfectError(names, components)
+    largest = largest_matching(graph, Control(), request.threads, request.seed, mate)
+    assert largest is not None
+    return imperfect(graph, largest)

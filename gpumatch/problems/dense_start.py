@@ -18,6 +18,7 @@ from gpumatch.contracts.general_weights import GeneralWeightStart
 from gpumatch.costs import DenseCosts
 from gpumatch.dispatch.backends import choose_assignment
 from gpumatch.general.graph import Graph
+from gpumatch.numeric.arrays import array_of
 from gpumatch.numeric.halved_control import HalvedControl
 from gpumatch.problems.cardinality import empty_solution
 from gpumatch.running.control import Control
@@ -53,7 +54,8 @@ def dense_start(
     if n < FEWEST or graph.indices.size < SHARE * n * n:
         return None
     matrix = np.full((n, n), np.inf)
-    matrix[np.repeat(np.arange(n), np.diff(graph.indptr)), graph.indices] = -weights
+    indptr, indices = array_of(np, graph.indptr), array_of(np, graph.indices)
+    matrix[np.repeat(np.arange(n), np.diff(indptr)), indices] = -weights
     costs = DenseCosts(matrix)
     choice = choose_assignment("auto", "cpu", {}, costs)
     may_pass = level == 0 and weights.min() <= 0

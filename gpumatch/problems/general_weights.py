@@ -27,16 +27,18 @@ unmatched vertex of ``"maximum"``.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from gpumatch.contracts import Costs
+from gpumatch.contracts import Costs, GeneralMatchingTask
 from gpumatch.contracts.general_weights import (
     GeneralWeightSolution,
     GeneralWeightSolver,
+    GeneralWeightStart,
     GeneralWeightTask,
     OddSets,
 )
@@ -48,6 +50,7 @@ from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude, summands, times
 from gpumatch.numeric.gaps import Proof, proof_of
 from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.deficient_start import deficient_start, largest_matching
 from gpumatch.problems.dense_start import dense_start
 from gpumatch.running.control import Control
 
@@ -57,6 +60,7 @@ __all__ = [
     "ImperfectError",
     "Outcome",
     "WeightRequest",
+    "imperfect",
     "solve",
 ]
 
@@ -154,6 +158,14 @@ def solve(
     return problem.outcome_of(problem.solution_for(weights, level), level)
 
 
+def imperfect(graph: Graph, largest: GeneralMatchingTask) -> ImperfectError:
+    """The error of a graph whose largest matching leaves vertices."""
+    inner = np.flatnonzero(largest.part == GeneralMatchingTask.INNER)
+    components = inner.size + int(np.count_nonzero(largest.mate < 0))
+    names = inner if graph.nodes is None else [graph.nodes[v] for v in inner.tolist()]
+    return ImperfectError(names, components)
+
+
 def magnitude_of(weights: np.ndarray) -> Any:
     """The largest magnitude, as a Python number; that of integers is exact."""
     return max(abs(weights.max().item()), abs(weights.min().item())) if weights.size else 0
@@ -182,26 +194,53 @@ class _Problem:
 
     def solution_for(self, whole: np.ndarray, level: int) -> GeneralWeightSolution:
         """The algorithm's solution for integer weights."""
-        control, threads, seed = self.request.control, self.request.threads, self.request.seed
-        start, cover_costs = None, None
-        if self.fallback is None:
-            with control.part("start"):
-                start = dense_start(self.graph, whole, level, control, threads, seed)
-        else:
-            cover_costs = self._cover_costs_of(whole)
+        on_host = self.fallback is None
+        request = self.request
         task = GeneralWeightTask(
             self.graph.indptr.astype(np.int64, copy=False),
             self.graph.indices,
             whole,
             level,
-            control,
-            threads,
-            seed,
-            start,
-            cover_costs,
-            self.fallback,
+            request.control,
+            request.threads,
+            request.seed,
+            start=self._start_for(whole, level) if on_host else None,
+            cover_costs=None if on_host else self._cover_costs_of(whole),
+            fallback=None if on_host else self._go_on,
         )
         return self.solver(task)
+
+    def _go_on(self, task: GeneralWeightTask) -> GeneralWeightSolution:
+        """The fallback of a device, with the start of the host if it brings none."""
+        assert self.fallback is not None
+        start = task.start or self._start_for(task.weights, task.level)
+        return self.fallback(dataclasses.replace(task, start=start))
+
+    def _start_for(self, whole: np.ndarray, level: int) -> GeneralWeightStart | None:
+        """Where the host begins, if anywhere."""
+        request, control = self.request, self.request.control
+        with control.part("start"):
+            start = dense_start(self.graph, whole, level, control, request.threads, request.seed)
+            if start is None and request.cardinality != "any" and self._part is not None:
+                start = deficient_start(self.graph, whole, level, self._part)
+        return start
+
+    @functools.cached_property
+    def _part(self) -> np.ndarray | None:
+        """The Gallai–Edmonds parts of the vertices; None if all can be matched, or if stopped.
+
+        Raises
+        ------
+        ImperfectError
+            If not all can be matched, but must be.
+        """
+        request = self.request
+        largest = largest_matching(self.graph, request.control, request.threads, request.seed)
+        if largest is None or not (largest.mate < 0).any():
+            return None
+        if request.cardinality == "perfect":
+            raise imperfect(self.graph, largest)
+        return largest.part
 
     def _cover_costs_of(self, whole: np.ndarray) -> Callable[[Any], Costs]:
         """Costs of the double cover on the device, of a type, from integer weights."""

@@ -12,9 +12,15 @@ from tests.cpu.general.greedy import random_graph
 
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.general.symmetry import symmetry_of  # noqa: E402  it imports cupy
+from gpumatch.cuda.general import matching as on_the_device  # noqa: E402  it imports cupy
+from gpumatch.cuda.general.symmetry import symmetry_of  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
+
+
+@pytest.fixture(autouse=True)
+def however_small(monkeypatch):
+    monkeypatch.setattr(on_the_device, "FEWEST", 0)
 
 
 def source_of(graph):
@@ -89,3 +95,12 @@ def test_a_graph_of_the_host_can_go_to_the_device():
     assert isinstance(m.mate, np.ndarray)
     gm.verify(on_host, m)
     assert m.size == gm.general.maximum_matching(on_host, backend="cpu").size
+
+
+def test_a_small_graph_goes_to_the_host(monkeypatch):
+    monkeypatch.setattr(on_the_device, "FEWEST", 10**6)
+    on_device, on_host = source_of(random_graph(np.random.default_rng(6), 50))
+    m = gm.general.maximum_matching(on_device)
+    assert "double cover" not in m.stats["seconds"]
+    assert isinstance(m.mate, cp.ndarray)
+    gm.verify(on_host, m)

@@ -1,5 +1,8 @@
 // Whether both entries of each edge are there, with one weight: a look at canonical CSR.
 //
+// Only entries above the diagonal look for their twins. Those below it are counted: the ones that
+// have not been found have no twin.
+//
 // Encodings
 //   weights            null if only the pattern counts
 //   faults[kAlone]     entries without an equal one at the same place of the transposed matrix
@@ -27,13 +30,14 @@ __device__ bool has_twin(const Edges<Offset, Weight>& edges, int v, Offset e) {
 template <typename Offset, typename Weight>
 __global__ void compare_triangles(Edges<Offset, Weight> edges, Count* faults) {
   const Group<4> group;
-  Count alone = 0, infinite = 0, loops = 0;
+  Count alone = 0, infinite = 0, loops = 0;  // alone: modulo 2^64 in between
   for (long long v = group.index; v < edges.count; v += group.groups) {
     const Offset end = edges.indptr[v + 1];
     for (Offset e = edges.indptr[v] + group.lane; e < end; e += 4) {
       infinite += edges.weights != nullptr && !(edges.weights[e] - edges.weights[e] == 0);
       loops += edges.indices[e] == v;
-      alone += !has_twin(edges, static_cast<int>(v), e);
+      if (edges.indices[e] < v) alone += 1;
+      if (edges.indices[e] > v) alone += has_twin(edges, static_cast<int>(v), e) ? -1 : 1;
     }
   }
   add_to(faults + kAlone, alone);

@@ -56,6 +56,7 @@ def device(emulators, monkeypatch):
     drivers = module, double_cover, trees, half_approximate
     drivers += engine, min_degree, vertex_cover, frontier
     lead_drivers_here(monkeypatch, emulators, *drivers, block=BLOCK)
+    monkeypatch.setattr(module, "FEWEST", 0)
     monkeypatch.setattr(engine, "_TRACE", (64, 2))
     monkeypatch.setattr(chains, "FEWEST", 10**9)
     for emulator in emulators.values():
