@@ -4,10 +4,19 @@ Weights are integers from 1 to 1000, equal weights, or exponential floats. Secon
 those of the processor, on one thread. Each contender's graph is made before its clock begins. Exact
 contenders keep their "objective", which must agree; the others keep the "weight" of their matching,
 and ours the "bound" that its duals prove.
+
+LEMON is C++. The environment's GPUMATCH_LEMON names a program to be built with Debian's
+liblemon-dev, `program FILE KIND`. The file has int64 numbers: vertices n, edges m, then m tails, m
+heads and m weights. The kind is "cardinality" (`MaxMatching`), "any" (`MaxWeightedMatching`) or
+"perfect" (`MaxWeightedPerfectMatching`). It prints the size or the total, and the seconds of the
+algorithm alone.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +34,7 @@ THREADS = 1
 THRESHOLD = 0.0  # every graph counts
 SUITOR, HALF, ENGINE = "suitor", "suitor, half", "engine"
 NETWORKX, RUSTWORKX, NETWORKIT = "networkx", "rustworkx", "networkit Suitor"
+LEMON = "LEMON"
 EXACT_EDGES = {NETWORKX: 4000, RUSTWORKX: 10_000, ENGINE: 4 * 10**5}
 """The edges up to which an exact contender is asked; beyond, it takes minutes."""
 WEIGHTS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
@@ -139,10 +149,50 @@ def _networkit(problem: Weighted) -> Callable[[], float]:
     return call
 
 
+def lemon_program() -> str | None:
+    """The program of LEMON, if the environment names one."""
+    return os.environ.get("GPUMATCH_LEMON")
+
+
+def lemon_on(n: int, edges: tuple[np.ndarray, ...], kind: str) -> Callable[[], tuple[int, float]]:
+    """A call of LEMON's program on a graph: the size or the total, and its seconds."""
+    program = lemon_program()
+    assert program is not None
+    file = tempfile.NamedTemporaryFile(suffix=".graph")  # noqa: SIM115  until the call is forgotten
+    for part in (np.array([n, edges[0].size]), *edges):
+        part.astype(np.int64).tofile(file)
+    file.flush()
+
+    def call(file: Any = file) -> tuple[int, float]:
+        said = subprocess.run([program, file.name, kind], capture_output=True, check=True).stdout
+        total, seconds = said.split()
+        return int(total), float(seconds)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Lemon:
+    """`MaxWeightedMatching` of LEMON; integers only."""
+
+    name: str = LEMON
+
+    def measure(self, problem: Weighted, limits: Limits) -> Result:
+        call = lemon_on(problem.matrix.shape[0], problem.edges, "any")
+
+        def sample() -> Sample:
+            total, seconds = call()
+            return Sample(seconds, 0, more={"objective": total})
+
+        return repeat(sample, limits)
+
+
 def contenders(device: str, threads: int) -> list[Contender]:
     """Ours, near the best and exact, and the libraries that are installed here."""
     ours = [Ours(name, threads, device) for name in (SUITOR, HALF, ENGINE)]
+    programs = [Lemon()] if lemon_program() else []
     return [
+        *programs,
         *ours,
         Library(NETWORKIT, _networkit, "weight"),
         Library(RUSTWORKX, _rustworkx),
@@ -166,8 +216,8 @@ class WeightedInstance(Instance):
     edges: int = 0
 
     def takes(self, contender: str) -> bool:
-        if contender == RUSTWORKX and self.family == "exponential":
-            return False  # it takes integers only
+        if contender in (RUSTWORKX, LEMON) and self.family == "exponential":
+            return False  # they take integers only
         return self.edges <= EXACT_EDGES.get(contender, self.edges)
 
 
@@ -184,6 +234,7 @@ SIZES = (
     (("grid", 400, 1.0), 2 * 400**2),
     (("road", 200), 2 * 10**5),
     (("uniform", 2**16, 5), 5 * 2**16),
+    (("uniform", 1000, 3), 3000),
 )
 
 
@@ -203,17 +254,19 @@ def instances(quick: bool, data: str | None) -> list[Instance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Seconds, and what Suitor's matchings weigh of the bound that our duals prove."""
     graphs: dict[str, Graph] = data["graphs"]
-    names = (SUITOR, HALF, NETWORKIT, ENGINE, RUSTWORKX, NETWORKX)
+    names = (SUITOR, HALF, NETWORKIT, ENGINE, LEMON, RUSTWORKX, NETWORKX)
     rows = [
         [
             name,
             *(time_of(graph, contender) for contender in names),
             times_as_long(graph, NETWORKIT, HALF),
+            times_as_long(graph, LEMON, ENGINE),
             *(share_of(graph, contender) for contender in (SUITOR, HALF, NETWORKIT)),
         ]
         for name, graph in graphs.items()
     ]
-    header = ["graph", *names, f"{NETWORKIT} / {HALF}", *(f"{n}: of bound" for n in names[:3])]
+    times = f"{NETWORKIT} / {HALF}", f"{LEMON} / {ENGINE}"
+    header = ["graph", *names, *times, *(f"{n}: of bound" for n in names[:3])]
     return page(data, [markdown(header, rows)])
 
 
