@@ -100,7 +100,7 @@ def search(
                 indptr, indices, budget,  # IN
                 forest, counts,  # OUT
             )  # fmt: skip
-            is_stopped = not is_grown and control.tick(matched + int(counts[_FOUND]))
+            is_stopped = control.tick(matched + int(counts[_FOUND]))
         _flip(
             roots,  # IN
             forest, counts,  # OUT

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import types
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from gpumatch.cpu.general import blossoms, trees
 from gpumatch.general.graph import pattern_of
 from gpumatch.running.control import Control
+from tests.cpu.general.greedy import Ending
 from tests.general_graphs import random_graph
 
 
@@ -35,11 +39,11 @@ def size_of(graph):
     return len(nx.max_weight_matching(nx.Graph([*zip(owners, graph.indices)]), True))
 
 
-def searched(graph, mate, control=None, budget=2**20, outside=()):
+def searched(graph, mate, control=None, budget=2**20, outside=(), module=trees):
     is_outside = np.zeros(graph.order, bool)
     is_outside[list(outside)] = True
     control = control or Control()
-    return trees.search(graph.indptr, graph.indices, mate, is_outside, control, budget)
+    return module.search(graph.indptr, graph.indices, mate, is_outside, control, budget)
 
 
 @pytest.mark.parametrize("budget", [1, 7, 2**20])
@@ -123,3 +127,82 @@ def test_a_search_that_stops_has_flipped_what_it_found():
         assert is_matching(graph, mate)
         sizes.add(int((mate >= 0).sum()))
     assert len(sizes) > 3
+
+
+# -- planted faults --------------------------------------------------------------------------------
+
+
+BOUNDED = (
+    "        while v != root:\n",
+    "        for _ in range(100):\n            if v == root:\n                break\n",
+)
+"""A walk that a fault makes endless ends."""
+
+
+def in_python(old="", new=""):
+    """The module with a line changed, its kernels as Python functions, and phases to the end."""
+    source = inspect.getsource(trees).replace("@kernel\n", "")
+    assert old in source, old
+    source = source.replace(old, new, 1) if old else source
+    assert BOUNDED[0] in source
+    source = source.replace(*BOUNDED)
+    module = types.ModuleType("trees_in_python")
+    exec(source, module.__dict__)
+    module.prefetch = module.prefetch_range = lambda *_: None  # instructions of compiled code
+    module.PART = 2**30
+    return module
+
+
+FAULTS = {
+    "a tree meets itself": ("other >= 0 and other != root and", "other >= 0 and"),
+    "inner vertices are met": ("other != root and parent[v] == _NONE and", "other != root and"),
+    "a tree is met twice": (" and joint[other] == _NONE:", ":"),
+    "a tree meets twice": ("if joint[tree[u]] == _NONE:", "if True:"),
+    "only outer vertices change mates": ("            mate[inner] = v\n", ""),
+    "the root keeps none": ("\n        mate[v] = other", ""),
+    "roots are not dissolved": ("        tree[outer] = _NONE\n", ""),
+    "inner vertices are not dissolved": ("            tree[mate[outer]] = _NONE", " " * 12 + "0"),
+    "outside is entered": ("np.int32(_OUTSIDE)", "np.int32(_NONE)"),
+    "mates do not join": ("queue[counts[_TAIL]] = w", "queue[counts[_TAIL]] = v"),
+}  # fmt: skip
+
+
+def is_right(module, seed=1):
+    """The mates are a matching, of the most edges if the graph is bipartite; others keep theirs."""
+    rng = np.random.default_rng(seed)
+    for k in range(120):
+        edges = random_graph(int(rng.integers(4, 60 if k % 2 else 20)), rng)
+        if k % 2:
+            edges = edges[(edges.sum(axis=1) % 2) == 1]
+        graph = pattern_of((edges, None))
+        if not graph.indices.size:
+            continue
+        mate = greedy(graph, rng)
+        outside = np.flatnonzero(rng.random(graph.order) < 0.1)
+        pairs = mate[outside]
+        outside = [*outside, *pairs[pairs >= 0]]
+        kept = mate[outside]
+        try:
+            searched(graph, mate, Ending(400), outside=outside, module=module, budget=50)
+        except (IndexError, OverflowError):
+            return False
+        inside = np.ones(graph.order, bool)
+        inside[outside] = False
+        owners = np.repeat(np.arange(graph.order), np.diff(graph.indptr))
+        both = inside[owners] & inside[graph.indices]
+        rest = nx.Graph([*zip(owners[both], graph.indices[both])])
+        is_large = not k % 2 or (mate[inside] >= 0).sum() // 2 == len(
+            nx.max_weight_matching(rest, True)
+        )
+        if not (is_matching(graph, mate) and np.array_equal(mate[outside], kept) and is_large):
+            return False
+    return True
+
+
+def test_the_kernels_in_python_do_as_compiled():
+    assert is_right(in_python())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_seen(fault):
+    assert not is_right(in_python(*FAULTS[fault]))
