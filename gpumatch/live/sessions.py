@@ -1,4 +1,4 @@
-"""The front door to live problems: an assignment or a matching that is kept while costs change.
+"""An assignment that is kept while its costs change.
 
 A `Session` knows rows and columns by their ids, checks what it gets, and makes snapshots. What it
 keeps is a table of `gpumatch.cpu.live`, which knows slots.
@@ -7,35 +7,26 @@ keeps is a table of `gpumatch.cpu.live`, which knows slots.
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from gpumatch.assignment import assign
-from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.costs import as_costs
 from gpumatch.dispatch.arguments import check_one_of, checked_flag
-from gpumatch.matching import maximum_matching
-from gpumatch.numeric.arrays import for_kernels, index_array
+from gpumatch.live.one_thread import OneThread, alone
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, Cardinality, checked_limit
 from gpumatch.results.assignment import Assignment
-from gpumatch.results.matching import Matching
 from gpumatch.running.interrupts import InterruptsHeld
 
 with InterruptsHeld():
-    from gpumatch.cpu.live.graph import LiveGraph, distinct
     from gpumatch.cpu.live.tables import Report
     from gpumatch.problems.live import Wish, live_costs, report_of
 
-__all__ = ["GraphSession", "Session", "Snapshot"]
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-_S = TypeVar("_S", bound="_OneThread")
+__all__ = ["Prices", "Session", "Snapshot"]
 
 
 class Snapshot(Assignment):
@@ -59,41 +50,7 @@ class Snapshot(Assignment):
         return dict(zip(rows.tolist(), cols.tolist()))
 
 
-def _alone(
-    method: Callable[Concatenate[_S, _P], _T],
-) -> Callable[Concatenate[_S, _P], _T]:
-    """A method that raises RuntimeError while another thread is in one."""
-
-    @functools.wraps(method)
-    def call(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if not self._lock.acquire(False):
-            raise RuntimeError(
-                "this session is in use: it is for one thread at a time, and a callback or the "
-                "conversion of an argument must not call it"
-            )
-        try:
-            return method(self, *args, **kwargs)
-        finally:
-            self._lock.release()
-
-    return call
-
-
-class _OneThread:
-    """What is for one thread at a time, and pickles."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._lock = threading.Lock()
-
-
-class Session(_OneThread):
+class Session(OneThread):
     """An assignment problem that changes, with its optimum kept.
 
     Parameters
@@ -204,7 +161,7 @@ class Session(_OneThread):
         rows, cols = self.shape
         return f"Session({rows} rows, {cols} columns, cardinality {self.cardinality!r})"
 
-    @_alone
+    @alone
     def costs(self) -> Any:
         """The costs now, with a row for each of `row_ids` and a column for each of `col_ids`.
 
@@ -217,7 +174,7 @@ class Session(_OneThread):
 
     # -- changes -----------------------------------------------------------------------------------
 
-    @_alone
+    @alone
     def set_cost(self, row: int, col: int, cost: float) -> None:
         """Give a pair another cost; allow it, if it was forbidden.
 
@@ -230,12 +187,12 @@ class Session(_OneThread):
         """
         self._set_cost(self._slot(0, row), self._slot(1, col), cost)
 
-    @_alone
+    @alone
     def forbid(self, row: int, col: int) -> None:
         """Forbid a pair. `set_cost` allows it again."""
         self._set_cost(self._slot(0, row), self._slot(1, col), self._wish.forbidden)
 
-    @_alone
+    @alone
     def set_row(self, row: int, costs: Any) -> None:
         """Give a row new costs: an array with one for each of `col_ids`, in their order.
 
@@ -248,27 +205,27 @@ class Session(_OneThread):
         """
         self._set_line(0, self._slot(0, row), costs)
 
-    @_alone
+    @alone
     def set_col(self, col: int, costs: Any) -> None:
         """Give a column new costs: an array with one for each of `row_ids`, in their order."""
         self._set_line(1, self._slot(1, col), costs)
 
-    @_alone
+    @alone
     def add_row(self, costs: Any) -> int:
         """Add a row, whose costs are as those of `set_row`; return its id."""
         return self._add_line(0, costs)
 
-    @_alone
+    @alone
     def add_col(self, costs: Any) -> int:
         """Add a column, whose costs are as those of `set_col`; return its id."""
         return self._add_line(1, costs)
 
-    @_alone
+    @alone
     def remove_row(self, row: int) -> None:
         """Remove a row. The ids of the others stay, and its own is not used again."""
         self._remove_line(0, row)
 
-    @_alone
+    @alone
     def remove_col(self, col: int) -> None:
         """Remove a column. The ids of the others stay, and its own is not used again."""
         self._remove_line(1, col)
@@ -286,7 +243,7 @@ class Session(_OneThread):
         """
         return self._objective()
 
-    @_alone
+    @alone
     def _objective(self) -> float:
         total = None
         if self._report is None:
@@ -294,7 +251,7 @@ class Session(_OneThread):
             total = self._table.total()
         return self._reported().objective if total is None else total
 
-    @_alone
+    @alone
     def solve(self) -> Snapshot:
         """Return an optimal assignment of the problem as it is now.
 
@@ -434,7 +391,7 @@ class Session(_OneThread):
     def _lacks_pairs(self, report: Report) -> bool:
         return self._table.is_full and report.size < min(self._table.shape)
 
-    @_alone
+    @alone
     def _price(self, side: int, name: Any, change: Callable[[int], Any]) -> float:
         """What a change of one row or column, or a new one, adds to the objective."""
         report = self._reported()
@@ -495,148 +452,3 @@ class Prices:
     def remove_col(self, col: int) -> float:
         """What `Session.remove_col` would add to the objective."""
         return self._session._price(1, col, lambda slot: self._session._table.remove_line(1, slot))
-
-
-class GraphSession(_OneThread):
-    """A bipartite graph that changes, with a maximum matching kept.
-
-    Parameters
-    ----------
-    A : whatever `maximum_matching` takes, on the host
-        The graph to begin with. Rows and columns stay; edges come and go.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Rows and columns.
-
-    Notes
-    -----
-    A change of k edges takes O(k d) for vertices of d edges. `solve` then grows trees from all
-    unmatched rows and from all unmatched columns until these meet. On a random graph of n rows that
-    had a perfect matching, it reads the edges of about sqrt(k n) vertices. Where a graph has no
-    perfect matching, it reads all edges that the unmatched vertices of one side reach, to prove
-    that there is no path. It is skipped if no change can have made a path.
-
-    A session is for one thread at a time, as `Session`, and pickles.
-
-    Examples
-    --------
-    >>> import numpy as np, gpumatch as gm
-    >>> s = gm.GraphSession(np.eye(3))
-    >>> s.add_edges([0, 1, 2], [1, 2, 0])
-    >>> s.remove_edges([0], [0])
-    >>> m = s.solve()
-    >>> m.size, m.to_dict()
-    (3, {0: 1, 1: 2, 2: 0})
-    >>> print(gm.verify(s.graph(), m))
-    maximum: a matching of 3 edges and a cover of 3 vertices, checked on 5 edges
-    """
-
-    def __init__(self, A: Any) -> None:
-        super().__init__()
-        graph = as_bipartite(A)
-        if graph.on_device:
-            raise TypeError("a session is on the CPU: pass the graph in arrays of the host")
-        self.shape = nrows, ncols = graph.shape
-        starts, kept = np.empty(nrows + 1, np.int64), np.empty(graph.nnz, np.int32)
-        count = distinct(
-            for_kernels(graph.indptr), for_kernels(graph.indices), np.full(ncols, -1, np.int64),
-            starts, kept,  # OUT
-        )  # fmt: skip
-        graph = BipartiteGraph.of_rows(starts, kept[:count], graph.shape)
-        found = maximum_matching(graph, backend="cpu")
-        self._graph = LiveGraph(
-            (graph.indptr, graph.indices),
-            (graph.col_indptr, graph.col_indices),
-            (found.row_to_col, found.col_to_row),
-        )
-        self._is_maximum = False
-
-    def __repr__(self) -> str:
-        return f"GraphSession({self.shape[0]} rows, {self.shape[1]} columns)"
-
-    @_alone
-    def graph(self) -> BipartiteGraph:
-        """The graph now, as a copy."""
-        return BipartiteGraph.of_rows(*self._graph.rows.csr(), self.shape)
-
-    @_alone
-    def add_edges(self, rows: Any, cols: Any) -> None:
-        """Add the edges of these rows and columns; those that are there already stay as they are.
-
-        Parameters
-        ----------
-        rows, cols : integer arrays of one length
-
-        Raises
-        ------
-        TypeError, ValueError
-            If they are no such arrays, or a number is out of range. Then nothing changes.
-        """
-        self._graph.add_edges(*self._edges(rows, cols))
-        self._is_maximum = False
-
-    @_alone
-    def remove_edges(self, rows: Any, cols: Any) -> None:
-        """Remove the edges of these rows and columns.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `add_edges`, or if one of them is no edge. Then nothing changes.
-        """
-        pairs = self._edges(rows, cols)
-        is_edge = self._graph.has_edges(*pairs)
-        if not is_edge.all():
-            stray = int((~is_edge).argmax())
-            raise ValueError(
-                f"there is no edge of row {pairs[0][stray]} and column {pairs[1][stray]} to remove"
-            )
-        if self._graph.remove_edges(*pairs):
-            self._is_maximum = False
-
-    @_alone
-    def solve(self) -> Matching:
-        """Return a maximum matching of the graph as it is now.
-
-        Returns
-        -------
-        Matching
-            A snapshot, with its vertex cover. Later changes do not touch it.
-        """
-        began = time.perf_counter()
-        live, stats = self._graph, {"found": 0, "phases": 0, "edges": 0}
-        if not self._is_maximum:
-            stats = live.solve()
-            self._is_maximum = True
-            self._cover = live.cover()
-        return Matching(
-            None,
-            live.row_to_col.copy(),
-            live.col_to_row.copy(),
-            proven=True,
-            stats={
-                "algorithm": "session",
-                "backend": "cpu",
-                **stats,
-                "seconds": {"search": time.perf_counter() - began},
-            },
-            cover=self._cover,
-        )
-
-    def _edges(self, rows: Any, cols: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of edges as int32 arrays, checked."""
-        found = []
-        for name, values, size in zip(("rows", "cols"), (rows, cols), self.shape):
-            array = index_array(values, name)
-            if array.ndim != 1:
-                raise ValueError(f"{name} must be a list of numbers; got {array.ndim} dimensions")
-            if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
-                raise ValueError(f"{name} must be from 0 to {size - 1}")
-            found.append(np.ascontiguousarray(array, np.int32))
-        if found[0].size != found[1].size:
-            raise ValueError(
-                f"rows and cols must be as many; got {found[0].size} and {found[1].size}"
-            )
-        return found[0], found[1]
