@@ -201,6 +201,90 @@ def run(seed: int, changes: int, *, between: int = 1) -> None:
                 drawn.check_price()
 
 
+class DrawnPoints:
+    """A random session of points. Some coordinates are small integers, so that distances tie."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = np.random.default_rng(seed)
+        self.is_integer = bool(seed % 2)
+        self.metric = ("sqeuclidean", "euclidean", "cityblock", "chebyshev")[seed // 2 % 4]
+        cardinality = CARDINALITIES[seed // 8 % 4]
+        self.options = {
+            "maximize": bool(rng.integers(2)),
+            "cardinality": "full" if cardinality == "limit" else cardinality,
+            "cost_limit": float(rng.integers(1, 4)) if cardinality == "limit" else None,
+        }
+        self.width = int(rng.integers(1, 4))
+        self.sides = [self.points(int(rng.integers(0, 30))) for _ in range(2)]
+        self.ids = [list(range(len(side))) for side in self.sides]
+        self.session = gm.Session(gm.PointCosts(*self.sides, self.metric), **self.options)
+        self.session._load = solved_afresh
+
+    def points(self, count):
+        shape = count, self.width
+        return self.rng.integers(0, 4, shape) * 1.0 if self.is_integer else self.rng.random(shape)
+
+    def change(self, target=None):
+        """Make a random change, or price it; return the points after it."""
+        side, verb = int(self.rng.integers(2)), str(self.rng.choice(["set", "add", "remove"]))
+        point, count = self.points(1), len(self.sides[side])
+        if not count:
+            verb = "add"
+        at = int(self.rng.integers(count)) if count else 0
+        args = ([] if verb == "add" else [self.ids[side][at]]) + (
+            [] if verb == "remove" else [point[0]]
+        )
+        found = getattr(target or self.session, f"{verb}_{('row', 'col')[side]}")(*args)
+        new = list(self.sides)
+        if verb == "add":
+            new[side] = np.concatenate([self.sides[side], point])
+        elif verb == "remove":
+            new[side] = np.delete(self.sides[side], at, 0)
+        else:
+            new[side] = self.sides[side].copy()
+            new[side][at] = point
+        if target is not None:
+            return found, new
+        if verb == "add":
+            self.ids[side].append(found)
+        elif verb == "remove":
+            del self.ids[side][at]
+        self.sides = new
+
+    def optimum(self, sides):
+        return gm.assign(gm.PointCosts(*sides, self.metric), **self.options)
+
+    def check(self):
+        a, expected = self.session.solve(), self.optimum(self.sides)
+        assert a.proven
+        assert [a.row_ids.tolist(), a.col_ids.tolist()] == self.ids
+        gm.verify(gm.PointCosts(*self.sides, self.metric), a)
+        gm.verify(self.session.costs(), a)
+        limit = self.options["cost_limit"] or 0.0
+        worth = [each.objective - limit * each.size for each in (a, expected)]
+        assert abs(worth[0] - worth[1]) <= a.gap + expected.gap + 1e-12 * abs(expected.objective)
+        self.session.set_row(int(a.row_ids[0]), self.sides[0][0]) if self.ids[0] else None
+        assert abs(self.session.objective - limit * self.session.solve().size - worth[1]) <= 1e-9
+
+    def check_price(self):
+        before = self.session.objective
+        price, sides = self.change(self.session.price_of)
+        if self.options["cost_limit"] is None:
+            assert abs(before + price - self.optimum(sides).objective) <= 1e-9
+        assert self.session.objective == before
+
+
+def run_points(seed: int, changes: int) -> None:
+    """Make random changes of points, one or a few between two comparisons."""
+    drawn = DrawnPoints(seed)
+    drawn.check()
+    for k in range(changes):
+        drawn.change()
+        if k % (1 + seed % 3) == 0:
+            drawn.check()
+            drawn.check_price()
+
+
 def run_graph(seed: int, changes: int) -> None:
     """Add and remove random edges of a graph, and compare sizes."""
     rng = np.random.default_rng(seed)

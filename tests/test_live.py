@@ -10,13 +10,18 @@ import pytest
 import scipy.sparse as sp
 
 import gpumatch as gm
-from tests.live_changes import Drawn, run, run_graph
+from tests.live_changes import Drawn, run, run_graph, run_points
 
 
 @pytest.mark.parametrize("first", [0, 16])
 def test_random_changes_end_as_from_scratch(first):
     for seed in range(first, first + 16):
         run(seed, 24, between=1 + seed % 3)
+
+
+def test_random_changes_of_points_end_as_from_scratch():
+    for seed in range(32):
+        run_points(seed, 12)
 
 
 def test_random_changes_of_graphs_end_as_from_scratch():
@@ -30,6 +35,7 @@ def test_many_random_changes_end_as_from_scratch(part):
     for seed in range(1000 * part + 100, 1000 * part + 105):
         run(seed, 1000, between=40)
     for seed in range(1000 * part + 100, 1000 * part + 130):
+        run_points(seed, 60)
         run_graph(seed, 200)
 
 
@@ -134,6 +140,43 @@ def test_rows_outnumber_columns_and_the_other_way_round():
         gm.verify(C, a)
 
 
+def test_unmatched_points_that_go_change_which_side_is_free():
+    """Nothing waits then, and the smaller side is another one all the same."""
+    X, Y = np.array([[0.0], [1.0], [5.0]]), np.array([[0.1], [1.3]])
+    s = gm.Session(gm.PointCosts(X, Y))
+    assert s.solve().pairs == {0: 0, 1: 1}
+    s.remove_row(2)
+    a = s.solve()
+    gm.verify(s.costs(), a)
+    s.add_col([0.9])
+    assert s.solve().pairs == {0: 0, 1: 2}
+
+
+def test_the_total_of_points_is_that_of_the_pairs_after_slots_are_compacted():
+    rng = np.random.default_rng(6)
+    Y = rng.random((12, 2))
+    s = gm.Session(gm.PointCosts(Y[:0], Y))
+    for k in range(80):  # of which few are there at a time
+        s.add_row(rng.random(2))
+        if k >= 7:
+            s.remove_row(k - 7)
+        assert s.objective == pytest.approx(gm.assign(s.costs()).objective, abs=1e-12)
+
+
+def test_many_points_wait_together():
+    """More than may be loose, and none of them has a dual yet."""
+    rng = np.random.default_rng(7)
+    X, Y = rng.random((150, 2)), rng.random((160, 2))
+    s = gm.Session(gm.PointCosts(X[:0], Y[:0]))
+    for x in X:
+        s.add_row(x)
+    for y in Y:
+        s.add_col(y)
+    a = s.solve()
+    assert a.objective == pytest.approx(gm.assign(gm.PointCosts(X, Y)).objective)
+    gm.verify(s.costs(), a)
+
+
 # -- numbers ---------------------------------------------------------------------------------------
 
 
@@ -205,11 +248,22 @@ def test_bad_arguments_are_named():
         (lambda: s.set_cost(0, 0, "1"), TypeError, "real number"),
         (lambda: s.set_row(0, np.ones(3, complex)), TypeError, "real numbers"),
         (lambda: s.price_of.set_cost(5, 0, 1), KeyError, "no row with the id 5"),
-        (lambda: gm.Session(gm.PointCosts([[2.0]], [[1.0]])), TypeError, "takes a matrix"),
+        (lambda: gm.Session(gm.PointCosts([[2.0]], [[1.0]], "cosine")), TypeError, "metric"),
     ]:
         with pytest.raises(error, match=message):
             call()
     assert s.solve().objective == 2
+    p = gm.Session(gm.PointCosts([[0.0, 1.0]], [[1.0, 0.0]]))
+    for call, error, message in [
+        (lambda: p.set_row(0, [1.0]), ValueError, "2 coordinates"),
+        (lambda: p.add_col([np.inf, 0.0]), ValueError, "finite"),
+        (lambda: p.add_col([np.nan, 0.0]), ValueError, "NaN"),
+        (lambda: p.add_col([1e200, 0.0]), ValueError, "too large"),
+        (lambda: p.set_cost(0, 0, 1.0), TypeError, "only points"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+    assert p.solve().objective == 2.0
     g = gm.GraphSession(np.eye(2))
     for call, error, message in [
         (lambda: g.add_edges([0], [2]), ValueError, "cols must be from 0 to 1"),
@@ -239,7 +293,7 @@ def test_sparse_costs_forbid_what_they_do_not_store():
 # -- pickles and threads ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["matrix", "graph"])
+@pytest.mark.parametrize("kind", ["matrix", "points", "graph"])
 def test_a_session_pickles_with_its_state(kind):
     if kind == "graph":
         s = gm.GraphSession(np.eye(3))
@@ -250,10 +304,11 @@ def test_a_session_pickles_with_its_state(kind):
         assert s.solve().row_to_col.tolist() == t.solve().row_to_col.tolist()
         return
     rng = np.random.default_rng(3)
-    s = gm.Session(rng.random((5, 6)))
-    s.set_row(2, rng.random(6))  # which waits
+    X, Y = rng.random((5, 2)), rng.random((6, 2))
+    s = gm.Session(rng.random((5, 6)) if kind == "matrix" else gm.PointCosts(X, Y))
+    s.set_row(2, rng.random(6 if kind == "matrix" else 2))  # which waits
     t = pickle.loads(pickle.dumps(s))
-    line = rng.random(6)
+    line = rng.random(6 if kind == "matrix" else 2)
     for each in (s, t):
         each.add_row(line)
         each.remove_row(0)

@@ -1,4 +1,4 @@
-"""What the costs of a session are. It makes tables, and fills them.
+"""What the costs of a session are: a matrix, or points. It makes tables, and fills them.
 
 A kind checks what a caller gives for a row or column, keeps numbers in their range, and names the
 costs that there are. `gpumatch.live.Session` calls it; the tables know nothing of its checks.
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.costs import Costs, PointCosts, as_costs
+from gpumatch.cpu.assignment.points.distances import METRICS
 from gpumatch.cpu.live.changes import (
     AT_LIMIT,
     BY_COVER,
@@ -22,22 +23,27 @@ from gpumatch.cpu.live.changes import (
     FIT,
     TOO_LARGE,
 )
+from gpumatch.cpu.live.point_table import PointTable
 from gpumatch.cpu.live.tables import Report, Table
 from gpumatch.interop.sparse import csr_of
 from gpumatch.numeric.arrays import as_array
+from gpumatch.numeric.gaps import rounding_above
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.results.assignment import Assignment
 
-__all__ = ["LiveCosts", "LiveMatrix", "Wish", "live_costs", "report_of"]
+__all__ = ["LiveCosts", "LiveMatrix", "LivePoints", "Wish", "live_costs", "report_of"]
 
 LARGEST = 2.0**1000
 """The greatest magnitude of floats."""
+LARGEST_POINT = 2.0**400
+"""The greatest magnitude of coordinates."""
 EXACT = 2**49
 """For integers, (n + 1) max|c| must be less, so that sums of floats are exact."""
 
 _FLOAT64 = np.dtype(np.float64)
 
 Solve = Callable[..., Assignment]
+AnyTable = Table | PointTable
 
 
 class Wish(NamedTuple):
@@ -80,7 +86,7 @@ class LiveCosts(ABC):
     most: float
 
     @abstractmethod
-    def table(self) -> Table:
+    def table(self) -> AnyTable:
         """A table with the rows and columns that there are at first, without pairs."""
 
     @abstractmethod
@@ -233,13 +239,77 @@ class LiveMatrix(LiveCosts):
             self.largest = max(self.largest, float(finite.max(initial=0)))
 
 
+class LivePoints(LiveCosts):
+    """Distances of points, which have no matrix."""
+
+    def __init__(self, costs: PointCosts, wish: Wish) -> None:
+        if costs.metric not in METRICS or costs.row_offset is not None or costs.points is None:
+            raise TypeError(
+                f"a session takes points with a metric of {', '.join(METRICS)} and without "
+                "offsets, of moderate size; pass a matrix instead"
+            )
+        self.wish, self.metric = wish, costs.metric
+        self._sides = (
+            np.ascontiguousarray(costs.X, np.float64),
+            np.ascontiguousarray(costs.Y, np.float64),
+        )
+        self.width, self.most = self._sides[0].shape[1], LARGEST_POINT
+
+    def table(self) -> PointTable:
+        wish = self.wish
+        return PointTable(
+            self._sides, self.metric,
+            sign=wish.sign, mode=wish.mode, limit=wish.top, is_full=wish.is_full,
+        )  # fmt: skip
+
+    def values(self, costs: Any, length: int, side: int) -> np.ndarray:
+        values = as_array(costs, "the point")
+        if values.shape != (self.width,):
+            raise ValueError(
+                f"the point must have {self.width} coordinates; got shape {values.shape}"
+            )
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"the point must have real numbers; got dtype {values.dtype}")
+        return np.ascontiguousarray(values, np.float64)
+
+    def cost(self, cost: Any) -> float:
+        raise TypeError("the costs of this session are distances: only points can change")
+
+    def _wrong_infinity(self) -> ValueError:
+        return ValueError("the point must have finite coordinates")
+
+    def costs(self, table: PointTable) -> PointCosts:
+        return PointCosts(*table.values(), metric=self.metric)
+
+    def load(self, table: PointTable, solve: Solve) -> Assignment:
+        cardinality = "full" if self.wish.cardinality == "maximum" else self.wish.cardinality
+        a = solve(self.costs(table), cardinality=cardinality)
+        sign = self.wish.sign
+        limit = table.numbers[0][-1, 0]
+        table.load((a.row_to_col, a.col_to_row), (sign * a.row_dual + limit, sign * a.col_dual))
+        return a
+
+    def report(self, table: PointTable) -> Report:
+        """The report of a table, whose gap holds for the exact distances."""
+        report, costs = table.report(), self.costs(table)
+        paid = float(abs(report.numbers[sum(table.shape) :]).sum())
+        above = rounding_above(
+            costs.rounding, min(table.shape), paid, abs(float(self.wish.cost_limit or 0))
+        )
+        return report if above is None else report._replace(gap=report.gap + above(report.gap))
+
+    def set_range(self, nrows: int, ncols: int) -> None:
+        pass
+
+    def note(self, values: Any) -> None:
+        pass
+
+
 def live_costs(costs: Costs, wish: Wish) -> LiveCosts:
     """The kind for these costs."""
     if costs.on_device:
         raise TypeError("a session is on the CPU: pass the costs as an array of the host")
-    if isinstance(costs, PointCosts):
-        raise TypeError("a session takes a matrix of costs; pass the distances of the points")
-    return LiveMatrix(costs, wish)
+    return LivePoints(costs, wish) if isinstance(costs, PointCosts) else LiveMatrix(costs, wish)
 
 
 def report_of(a: Assignment) -> Report:

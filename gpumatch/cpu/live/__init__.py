@@ -3,6 +3,7 @@
 | problem | files |
 | --- | --- |
 | assignment, a matrix | `tables`; its kernels are `changes` and `search` |
+| assignment, points | `point_table`; its kernels are `near` and `boxes` |
 | maximum matching | `graph` |
 
 `state` says what is kept of an assignment, and what holds of it. `calls` makes calls short.
