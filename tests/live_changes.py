@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import gpumatch as gm
@@ -285,24 +287,24 @@ def run_points(seed: int, changes: int) -> None:
             drawn.check_price()
 
 
-def run_graph(seed: int, changes: int) -> None:
-    """Add and remove random edges of a graph, and compare sizes."""
+def run_graph(seed: int, changes: int, *, put: Any = np.asarray) -> None:
+    """Add and remove random edges of a graph, and compare sizes; ``put`` says where it is."""
     rng = np.random.default_rng(seed)
     A = rng.random(rng.integers(0, 12, 2)) < rng.choice([0.05, 0.15, 0.3])
-    session = gm.GraphSession(A)
+    session = gm.GraphSession(put(A))
     for _ in range(changes):
         rows, cols = A.nonzero()
         if rng.random() < 0.5 and A.size:
             rows, cols = (rng.integers(0, size, rng.integers(0, 4)) for size in A.shape)
             count = min(rows.size, cols.size)
             rows, cols = rows[:count], cols[:count]
-            session.add_edges(rows, cols)
+            session.add_edges(put(rows), put(cols))
             A[rows, cols] = True
         elif rows.size:
             pick = rng.choice(rows.size, min(rows.size, int(rng.integers(1, 4))), replace=False)
-            session.remove_edges(rows[pick], cols[pick])
+            session.remove_edges(put(rows[pick]), put(cols[pick]))
             A[rows[pick], cols[pick]] = False
         m = session.solve()
         assert m.size == gm.maximum_matching(A).size
-        gm.verify(A, m)
-        assert (session.graph().to_csr().toarray() > 0).tolist() == A.tolist()
+        gm.verify(put(A), m)
+        assert session.graph().to_host().to_csr().toarray().tolist() == A.tolist()

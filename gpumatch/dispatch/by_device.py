@@ -77,6 +77,18 @@ def device_function(source: str, dtype: Any, arrays: Sequence[Any]) -> Any:
     return DeviceFunction.of(source, dtype, arrays)
 
 
+def live_graphs_for(graph: Graph) -> Any:
+    """The module that keeps the matching of a graph while it changes, where the graph is."""
+    with InterruptsHeld():
+        if graph.on_device:
+            import gpumatch.cuda.live.graph as on_device
+
+            return on_device
+        import gpumatch.cpu.live.graph as on_host
+
+        return on_host
+
+
 def no_mates(graph: Graph | Costs) -> tuple[Any, Any]:
     """The mates of an empty matching, where the graph is."""
     nrows, ncols = graph.shape

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
+from gpumatch.dispatch.by_device import live_graphs_for
 from gpumatch.live.one_thread import OneThread, alone
 from gpumatch.matching import maximum_matching
-from gpumatch.numeric.arrays import for_kernels, index_array
+from gpumatch.numeric.arrays import array_module, array_of, index_array
 from gpumatch.results.matching import Matching
-from gpumatch.running.interrupts import InterruptsHeld
-
-with InterruptsHeld():
-    from gpumatch.cpu.live.graph import LiveGraph, distinct
 
 __all__ = ["GraphSession"]
 
@@ -25,8 +22,9 @@ class GraphSession(OneThread):
 
     Parameters
     ----------
-    A : whatever `maximum_matching` takes, on the host
-        The graph to begin with. Rows and columns stay; edges come and go.
+    A : whatever `maximum_matching` takes
+        The graph to begin with. Rows and columns stay; edges come and go. If it is on a GPU, so is
+        the session, and results are CuPy arrays there.
 
     Attributes
     ----------
@@ -59,21 +57,12 @@ class GraphSession(OneThread):
     def __init__(self, A: Any) -> None:
         super().__init__()
         graph = as_bipartite(A)
-        if graph.on_device:
-            raise TypeError("a session is on the CPU: pass the graph in arrays of the host")
-        self.shape = nrows, ncols = graph.shape
-        starts, kept = np.empty(nrows + 1, np.int64), np.empty(graph.nnz, np.int32)
-        count = distinct(
-            for_kernels(graph.indptr), for_kernels(graph.indices), np.full(ncols, -1, np.int64),
-            starts, kept,  # OUT
-        )  # fmt: skip
-        graph = BipartiteGraph.of_rows(starts, kept[:count], graph.shape)
-        found = maximum_matching(graph, backend="cpu")
-        self._graph = LiveGraph(
-            (graph.indptr, graph.indices),
-            (graph.col_indptr, graph.col_indices),
-            (found.row_to_col, found.col_to_row),
-        )
+        graphs = live_graphs_for(graph)
+        self.shape = graph.shape
+        indptr, indices = graphs.distinct_rows(graph.indptr, graph.indices, graph.shape)
+        graph = BipartiteGraph.of_rows(indptr, indices, graph.shape)
+        found = maximum_matching(graph, backend=graphs.LiveGraph.backend)
+        self._graph = graphs.LiveGraph(graph, (found.row_to_col, found.col_to_row))
         self._is_maximum = False
 
     def __repr__(self) -> str:
@@ -82,7 +71,8 @@ class GraphSession(OneThread):
     @alone
     def graph(self) -> BipartiteGraph:
         """The graph now, as a copy."""
-        return BipartiteGraph.of_rows(*self._graph.rows.csr(), self.shape)
+        indptr, indices = self._graph.csr()
+        return BipartiteGraph.of_rows(indptr, indices, self.shape)
 
     @alone
     def add_edges(self, rows: Any, cols: Any) -> None:
@@ -129,7 +119,7 @@ class GraphSession(OneThread):
             A snapshot, with its vertex cover. Later changes do not touch it.
         """
         began = time.perf_counter()
-        live, stats = self._graph, {"found": 0, "phases": 0, "edges": 0}
+        live, stats = self._graph, {"found": 0, "phases": 0}
         if not self._is_maximum:
             stats = live.solve()
             self._is_maximum = True
@@ -141,7 +131,7 @@ class GraphSession(OneThread):
             proven=True,
             stats={
                 "algorithm": "session",
-                "backend": "cpu",
+                "backend": live.backend,
                 **stats,
                 "seconds": {"search": time.perf_counter() - began},
             },
@@ -149,15 +139,15 @@ class GraphSession(OneThread):
         )
 
     def _edges(self, rows: Any, cols: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of edges as int32 arrays, checked."""
-        found = []
+        """Rows and columns of edges as int32 arrays where the graph is, checked."""
+        found, xp = [], array_module(self._graph.row_to_col)
         for name, values, size in zip(("rows", "cols"), (rows, cols), self.shape):
             array = index_array(values, name)
             if array.ndim != 1:
                 raise ValueError(f"{name} must be a list of numbers; got {array.ndim} dimensions")
             if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
                 raise ValueError(f"{name} must be from 0 to {size - 1}")
-            found.append(np.ascontiguousarray(array, np.int32))
+            found.append(xp.ascontiguousarray(array_of(xp, array), dtype=np.int32))
         if found[0].size != found[1].size:
             raise ValueError(
                 f"rows and cols must be as many; got {found[0].size} and {found[1].size}"

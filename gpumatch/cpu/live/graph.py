@@ -33,9 +33,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpumatch.contracts import Graph
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
+from gpumatch.numeric.arrays import for_kernels
 
-__all__ = ["LiveGraph", "distinct"]
+__all__ = ["LiveGraph", "distinct_rows"]
 
 NEXT, LAST, FOUND, SPOTS = 0, 2, 4, 5
 BUDGET = 2**24
@@ -80,14 +82,17 @@ class LiveGraph:
 
     Parameters
     ----------
-    rows, cols : pairs of arrays
-        CSR by rows and by columns, without duplicates (`distinct`).
+    graph : Graph
+        Without duplicates (`distinct_rows`).
     mates : pair of int32 arrays
         A matching.
     """
 
-    def __init__(self, rows: tuple, cols: tuple, mates: tuple[np.ndarray, np.ndarray]) -> None:
-        self.rows, self.cols = Lists(*rows), Lists(*cols)
+    backend = "cpu"
+
+    def __init__(self, graph: Graph, mates: tuple[np.ndarray, np.ndarray]) -> None:
+        self.rows = Lists(graph.indptr, graph.indices)
+        self.cols = Lists(graph.col_indptr, graph.col_indices)
         self.row_to_col, self.col_to_row = mates
         shape = mates[0].size, mates[1].size
         self.trees = [np.full((2, size), -1, np.int32) for size in shape]
@@ -100,6 +105,10 @@ class LiveGraph:
     @property
     def shape(self) -> tuple[int, int]:
         return self.row_to_col.size, self.col_to_row.size
+
+    def csr(self) -> tuple[np.ndarray, np.ndarray]:
+        """The graph in CSR, each row's columns in order."""
+        return self.rows.csr()
 
     def has_edges(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """Which of these pairs are edges."""
@@ -179,6 +188,18 @@ class LiveGraph:
         if kind == 0:  # from the unmatched rows
             return ~is_reached[0], is_reached[1]
         return is_reached[0], ~is_reached[1]
+
+
+def distinct_rows(
+    indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """CSR without duplicates."""
+    starts, kept = np.empty(shape[0] + 1, np.int64), np.empty(indices.size, np.int32)
+    count = distinct(
+        for_kernels(indptr), for_kernels(indices), np.full(shape[1], -1, np.int64),
+        starts, kept,  # OUT
+    )  # fmt: skip
+    return starts, kept[:count]
 
 
 @kernel

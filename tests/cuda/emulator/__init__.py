@@ -177,9 +177,11 @@ class _Struct:
 
     def _address(self, name: str, value: Any) -> Any:
         value = host_array(value)
+        if isinstance(value, dict):  # a struct in the struct, which has no array of pointers
+            return {key: self._address("", one) for key, one in value.items()}
         if not isinstance(value, np.ndarray):
             return value
-        if self._lengths[name] is None:
+        if self._lengths.get(name) is None:
             return np.uintp(value.ctypes.data)
         return [np.uintp(part.ctypes.data) for part in value]
 
