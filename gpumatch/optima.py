@@ -15,6 +15,7 @@ from gpumatch.dispatch.arguments import checked_threads
 from gpumatch.dispatch.backends import choose_components
 from gpumatch.dispatch.registry import CYCLES, BackendName, load
 from gpumatch.interop.sparse import csr_of
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.linalg.dulmage_mendelsohn import blocks_of
 from gpumatch.matching import maximum_matching
 from gpumatch.numeric.arrays import array_of
@@ -22,6 +23,7 @@ from gpumatch.problems.exchanges import Exchanges, exchanges_within, tolerance_o
 from gpumatch.results.assignment import Assignment
 from gpumatch.results.matching import Matching
 from gpumatch.results.optima import Alternatives, MatchingEdges
+from gpumatch.results.tensors import are_tensors, solve_tensors
 
 __all__ = ["alternatives", "forced_edges", "possible_edges"]
 
@@ -87,6 +89,13 @@ def alternatives(
         raise TypeError(f"within must be a number; got {within!r}")
     if not within >= 0:
         raise ValueError(f"within must be at least 0; got {within}")
+    workers = checked_threads(threads)
+    run = functools.partial(_alternatives, within=within, threads=workers)
+    return solve_tensors(run, C, a=a) if are_tensors(C) else run(C, a=a)
+
+
+def _alternatives(C: Any, *, a: Any, within: float, threads: int) -> Alternatives:
+    """Do as `alternatives`, without tensors."""
     if not isinstance(a, Assignment):
         raise TypeError(f"a must be an Assignment, with its duals; got {type(a).__name__}")
     costs = as_costs(C)
@@ -96,7 +105,7 @@ def alternatives(
         raise ValueError("the assignment is not proven optimal, so its duals tell nothing")
     tolerance = tolerance_of(costs, a)
     find = _optimal if within == 0 else _within
-    return find(costs, a, min(within, _FARTHEST), tolerance, checked_threads(threads))
+    return find(costs, a, min(within, _FARTHEST), tolerance, threads)
 
 
 def _exchanges(costs: Costs, a: Assignment, within: float, tolerance: float) -> Exchanges:
@@ -124,6 +133,8 @@ def _optimal(
     is_inside = row_block[own.rows] == col_block[own.cols]
     return Alternatives(
         _matrix(costs, own, is_inside, xp.where(own.slack > tolerance, own.slack, 0)),
+        assignment=a,
+        within=within,
         tolerance=tolerance,
         blocks=(row_block, col_block),
         is_unique=count == vertices,
@@ -149,6 +160,8 @@ def _within(
     is_near = extra_of <= limit + tolerance
     return Alternatives(
         _matrix(costs, own, is_near, extra_of),
+        assignment=a,
+        within=within,
         tolerance=tolerance,
         blocks=(None, None),
         is_unique=not (changed & (extra <= limit + tolerance)).any(),
@@ -228,7 +241,7 @@ def possible_edges(A: Any, m: Any = None, *, backend: BackendName = "auto") -> M
            [1, 1, 0],
            [0, 0, 1]])
     """
-    return _edges(A, m, backend, forced=False)
+    return _edges_of(A, m, backend, forced=False)
 
 
 def forced_edges(A: Any, m: Any = None, *, backend: BackendName = "auto") -> MatchingEdges:
@@ -241,10 +254,16 @@ def forced_edges(A: Any, m: Any = None, *, backend: BackendName = "auto") -> Mat
     >>> gm.forced_edges(A).edges().tolist()
     [[2, 2]]
     """
-    return _edges(A, m, backend, forced=True)
+    return _edges_of(A, m, backend, forced=True)
 
 
-def _edges(A: Any, m: Any, backend: BackendName, *, forced: bool) -> MatchingEdges:
+def _edges_of(A: Any, m: Any, backend: BackendName, *, forced: bool) -> Any:
+    """The edges, in tensors if the graph is one."""
+    run = functools.partial(_edges, backend=backend, forced=forced)
+    return solve_tensors(run, A, m=m) if is_tensor(A) else run(A, m=m)
+
+
+def _edges(A: Any, *, m: Any, backend: BackendName, forced: bool) -> MatchingEdges:
     given = as_bipartite(A)
     where, components = choose_components(backend, given)
     graph = given.to_device() if where == "cuda" else given.to_host()

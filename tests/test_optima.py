@@ -77,6 +77,7 @@ def test_alternatives_are_those_of_brute_force(cardinality):
             near = [value for value in values if value - values[0] <= within + 1e-9]
             assert other.is_unique == (len(near) == 1)
             checked += len(other)
+            assert gm.verify(costs, other).size == len(other)
             for row, col in other.edges()[:3].tolist():
                 mates = other.witness(row, col)
                 assert mates[row] == col
@@ -107,6 +108,45 @@ def test_the_order_shows_what_is_left_out():
     same = other.row_block[rows] == other.col_block[cols]
     assert (rows[same] == other.row_ind).all()
     assert (cols[same] == other.col_ind).all()
+
+
+@pytest.mark.parametrize("within", [0, 2])
+def test_false_alternatives_are_refused(within):
+    costs = np.random.default_rng(4).integers(0, 5, (12, 14))
+    a = gm.assign(costs)
+    true = gm.alternatives(costs, a, within=within)
+    gm.verify(costs, true)
+    matrix = true.matrix
+    at = next(k for k in range(len(true)) if a.row_to_col[true.row_ind[k]] != true.col_ind[k])
+    left_out, listed = matrix.toarray() * 0 + 1, matrix.copy()
+    left_out[true.row_ind, true.col_ind] = 0
+    row, col = np.argwhere(left_out)[0]
+    keep = np.arange(len(true)) != at
+    fewer = sparse.csr_array(
+        (matrix.data[keep], (true.row_ind[keep], true.col_ind[keep])), shape=matrix.shape
+    )
+    rows, cols = np.append(true.row_ind, row), np.append(true.col_ind, col)
+    more = sparse.coo_array((np.append(matrix.data, 0), (rows, cols)), shape=matrix.shape).tocsr()
+    listed.data = listed.data.copy()
+    listed.data[at] += 1
+    worse = gm.assign(costs + np.eye(12, 14, dtype=int))
+    forgeries = [
+        ({"matrix": fewer}, "is left out"),
+        ({"matrix": more}, "is listed"),
+        ({"matrix": listed}, "more, not"),
+        ({"is_unique": not true.is_unique}, "is_unique"),
+        ({"tolerance": 1e-9}, "tolerance"),
+        ({"assignment": worse}, None),
+    ]
+    if within == 0:
+        row_block = true.row_block.copy()
+        row_block[true.row_ind[at]] += 1
+        forgeries.append(({"row_block": row_block}, "the blocks of"))
+    for changes, message in forgeries:
+        false = copy.copy(true)
+        vars(false).update(changes)
+        with pytest.raises(gm.CertificateError, match=message):
+            gm.verify(costs, false)
 
 
 def test_sparse_and_dense_costs_have_the_same_alternatives():

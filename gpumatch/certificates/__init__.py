@@ -18,6 +18,7 @@ import os
 from collections.abc import Hashable
 from typing import Any
 
+from gpumatch.certificates.alternatives import AlternativesCertificate
 from gpumatch.certificates.assignment import AssignmentCertificate
 from gpumatch.certificates.b_matching import BMatchingCertificate
 from gpumatch.certificates.base import Certificate, CertificateError
@@ -38,6 +39,7 @@ from gpumatch.certificates.transport import TransportCertificate
 from gpumatch.certificates.violators import check_violator
 
 __all__ = [
+    "AlternativesCertificate",
     "AssignmentCertificate",
     "BMatchingCertificate",
     "BatchCertificate",
@@ -85,8 +87,8 @@ def verify(
         GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
     result : Matching, GeneralMatching, GeneralWeightMatching, BMatching, Assignment, \
             BottleneckAssignment, LexicographicAssignment, Transport, DulmageMendelsohn, \
-            BlockTriangularForm, ProductMatching, RankedAssignments, MatchingEdges, or a batch of \
-            assignments, flows or rankings
+            BlockTriangularForm, ProductMatching, RankedAssignments, MatchingEdges, \
+            Alternatives, or a batch of assignments, flows or rankings
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpumatch.bipartite import BipartiteGraph
-from gpumatch.numeric.arrays import first_true
+from gpumatch.numeric.arrays import array_of, first_true
 
 TILE = 2**24  # edges checked at a time
 
@@ -296,3 +296,13 @@ def _owners(xp: Any, indptr: Any, begin: int, count: int) -> Any:
 
 
 _OTHER = {"row": "column", "column": "row"}
+
+
+def csr_arrays(matrix: Any) -> tuple[Any, Any, Any]:
+    """Offsets, columns and values of a result's sparse matrix, or tensor, on the host."""
+    if hasattr(matrix, "crow_indices"):
+        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    else:
+        parts = matrix.indptr, matrix.indices, matrix.data
+    offsets, cols, values = (array_of(np, part) for part in parts)
+    return offsets, cols, values

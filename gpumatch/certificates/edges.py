@@ -33,6 +33,7 @@ from gpumatch.certificates.base import (
     CertificateError,
     check_flag,
     check_mates,
+    csr_arrays,
     python_number,
 )
 from gpumatch.numeric.arrays import array_of, first_true
@@ -160,7 +161,7 @@ def _check_exchanges(
 
 def _check_chosen(result: Any, rows: np.ndarray, cols: np.ndarray, ncols: int) -> None:
     """Point 5."""
-    indptr, indices = (array_of(np, part) for part in (result.matrix.indptr, result.matrix.indices))
+    indptr, indices, _ = csr_arrays(result.matrix)
     chosen = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * ncols + indices
     if not np.array_equal(np.sort(chosen), np.sort(rows * ncols + cols)):
         raise CertificateError("the edges are not those that the blocks tell")

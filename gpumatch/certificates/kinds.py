@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gpumatch.certificates.alternatives import verify_alternatives
 from gpumatch.certificates.assignment import verify_assignment
 from gpumatch.certificates.b_matching import verify_b_matching
 from gpumatch.certificates.base import Certificate
@@ -62,6 +63,7 @@ KINDS = (
     Kind("Transport", ("flow_units",), verify_transport, (*_MASSES, "optimal")),
     Kind("Assignment", ("row_dual",), verify_assignment, ("optimal",)),
     Kind("MatchingEdges", ("forced",), verify_edges),
+    Kind("Alternatives", ("tolerance",), verify_alternatives),
     Kind("LexicographicAssignment", ("levels",), verify_lexicographic),
     Kind("BottleneckAssignment", ("threshold_cover",), verify_bottleneck),
     Kind("DulmageMendelsohn", ("rr",), verify_blocks),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.dispatch.by_device import csr_for
+from gpumatch.results.assignment import Assignment
 from gpumatch.results.pairs import side_by_side
 
 __all__ = ["Alternatives", "MatchingEdges"]
@@ -22,6 +23,8 @@ class _Entries:
     matrix : sparse matrix in CSR, of SciPy or cupyx
     is_unique : bool
     """
+
+    _TENSORS = ("matrix", "row_ind", "col_ind", "row_to_col", "row_block", "col_block")
 
     def __init__(
         self, matrix: Any, *, is_unique: bool, witness: Callable[[int, int], np.ndarray]
@@ -75,6 +78,10 @@ class Alternatives(_Entries):
         than the optimum. Entries of 0 are stored.
     is_unique : bool
         True if there is no other assignment within so much.
+    assignment : Assignment
+        The optimum.
+    within : number
+        How much worse others may be.
     tolerance : float
         Slacks of floats up to this are taken for 0; 0 for integers.
     row_block, col_block : int32 arrays, or None
@@ -84,10 +91,17 @@ class Alternatives(_Entries):
     """
 
     def __init__(
-        self, matrix: Any, *, tolerance: float, blocks: tuple[Any, Any], **common: Any
+        self,
+        matrix: Any,
+        *,
+        assignment: Assignment,
+        within: float,
+        tolerance: float,
+        blocks: tuple[Any, Any],
+        **common: Any,
     ) -> None:
         super().__init__(matrix, **common)
-        self.tolerance = tolerance
+        self.assignment, self.within, self.tolerance = assignment, within, tolerance
         self.row_block, self.col_block = blocks
 
     def __repr__(self) -> str:
