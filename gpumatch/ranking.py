@@ -12,6 +12,7 @@ from gpumatch.numeric.arrays import device_array
 from gpumatch.problems.device_ranking import rank_on_device
 from gpumatch.problems.ranking import Ranked, rank, rank_all
 from gpumatch.results.ranking import RankedAssignments, RankedBatch
+from gpumatch.results.tensors import are_tensors, solve_tensors
 from gpumatch.running.control import Callback, Control, with_interrupts_result
 
 __all__ = ["k_best"]
@@ -60,10 +61,10 @@ def k_best(
     Returns
     -------
     RankedAssignments, or RankedBatch for a batch
-        Fewer than k assignments if there are no more, none if no full assignment exists. Two
-        assignments differ in some pair. Those of equal cost are in lexicographic order of
-        `row_to_col`. If more than k share the last one's cost, which of them are returned depends
-        on the algorithm, but not on threads or time.
+        With tensors in place of arrays if the costs are torch tensors. Fewer than k assignments if
+        there are no more, none if no full assignment exists. Two assignments differ in some pair.
+        Those of equal cost are in lexicographic order of `row_to_col`. If more than k share the last one's cost,
+        which of them are returned depends on the algorithm, but not on threads or time.
 
     Raises
     ------
@@ -102,26 +103,30 @@ def k_best(
     >>> print(gm.verify(C, b))
     cheapest: 3 from 5 to 6, proven by a tree of 7 parts
     """
-    wish = Ranked(
-        _checked_count(k), checked_flag(maximize, "maximize"), cost_limit,
-        checked_flag(proof, "proof"),
-    )  # fmt: skip
-    workers = checked_threads(threads)
-    progress = checked_flag(progress, "progress")
-    control = Control(time_limit=time_limit, progress=progress, callback=callback)
-    if type(C) is device_array() and C.ndim in (2, 3) and sizes is None:
-        ranked = rank_on_device(C, wish)
-        if ranked is not None:
-            return ranked if C.ndim == 3 else ranked[0]
-    if sizes is not None or is_batch(C):
-        problems = C if isinstance(C, CostBatch) else CostBatch(C, sizes)
-        control.total = wish.k * len(problems)
-        ranked_all = rank_all(problems, wish, control, workers)
-        return RankedBatch.of(ranked_all, wish.k, problems.shape[0])
-    control.total = wish.k
-    alone = rank(as_costs(C, weight, row_nodes), wish, control.tick)
-    control.close(len(alone))
-    return alone
+    count, wants_proof = _checked_count(k), checked_flag(proof, "proof")
+    is_largest, workers = checked_flag(maximize, "maximize"), checked_threads(threads)
+    control = Control(
+        time_limit=time_limit, progress=checked_flag(progress, "progress"), callback=callback
+    )
+
+    def run(C: Any, cost_limit: Any, sizes: Any) -> RankedAssignments | RankedBatch:
+        wish = Ranked(count, is_largest, cost_limit, wants_proof)
+        if type(C) is device_array() and C.ndim in (2, 3) and sizes is None:
+            ranked = rank_on_device(C, wish)
+            if ranked is not None:
+                return ranked if C.ndim == 3 else ranked[0]
+        if sizes is not None or is_batch(C):
+            problems = C if isinstance(C, CostBatch) else CostBatch(C, sizes)
+            control.total = wish.k * len(problems)
+            ranked_all = rank_all(problems, wish, control, workers)
+            return RankedBatch.of(ranked_all, wish.k, problems.shape[0])
+        control.total = wish.k
+        alone = rank(as_costs(C, weight, row_nodes), wish, control.tick)
+        control.close(len(alone))
+        return alone
+
+    arguments = {"cost_limit": cost_limit, "sizes": sizes}
+    return solve_tensors(run, C, **arguments) if are_tensors(C) else run(C, **arguments)
 
 
 def _checked_count(k: Any) -> int:

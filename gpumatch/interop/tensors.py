@@ -3,7 +3,7 @@
 is_tensor(source)     whether it is one
 source_of(tensor)     what the front doors take for it: an array, or CSR as a tuple
 on_its_stream(tensor) a context manager: CuPy works where torch does
-tensor_of(array)      the way back
+tensor_of(array)      the way back; sparse_tensor_of(matrix) that of a sparse matrix
 check_costs(tensor)   a TypeError unless it is dense and holds real numbers
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "is_tensor",
     "on_its_stream",
     "source_of",
+    "sparse_tensor_of",
     "tensor_of",
 ]
 
@@ -150,3 +152,16 @@ def tensor_of(array: Any) -> Any:
         else (torch.from_numpy(array))
     )
     return tensor.long() if tensor.dtype == torch.int32 else tensor
+
+
+def sparse_tensor_of(matrix: Any) -> Any:
+    """A sparse CSR tensor of a matrix of SciPy or cupyx in CSR, on its device."""
+    torch = sys.modules["torch"]
+    offsets, indices, values = (
+        tensor_of(part) for part in (matrix.indptr, matrix.indices, matrix.data)
+    )
+    with warnings.catch_warnings():  # torch says of each that its kind is new
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(
+            offsets, indices, values, size=matrix.shape, check_invariants=False
+        )

@@ -77,6 +77,8 @@ class RankedAssignments(Sequence[Pairs]):
         by part.
     """
 
+    _TENSORS = ("row_to_col", "objective")
+
     def __init__(
         self,
         row_to_col: Any,
@@ -138,6 +140,8 @@ class RankedBatch(Sequence[RankedAssignments]):
 
     Arrays are on the device if the costs are.
     """
+
+    _TENSORS = ("row_to_col", "objective", "counts", "proven")
 
     def __init__(
         self,

@@ -9,7 +9,13 @@ from typing import Any
 from gpumatch.costs import PointCosts
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.interop.sparse import csr_of
-from gpumatch.interop.tensors import is_tensor, on_its_stream, source_of, tensor_of
+from gpumatch.interop.tensors import (
+    is_tensor,
+    on_its_stream,
+    source_of,
+    sparse_tensor_of,
+    tensor_of,
+)
 from gpumatch.running.control import converted_result
 
 __all__ = ["are_tensors", "checked_on_error", "solve_tensors"]
@@ -27,6 +33,7 @@ _CALLS = (
     "independent_set",
     "row_permutation",
     "col_permutation",
+    "witness",
 )
 _AS_THEY_ARE = ("to_dict", "to_matrix")
 
@@ -149,8 +156,9 @@ class _InTensors:
     def __reduce__(self) -> tuple[Any, ...]:
         return _as_tensors, (self._in_arrays,)
 
-    def __getitem__(self, k: int) -> Any:
-        return _as_tensors(self._in_arrays[k])
+    def __getitem__(self, k: Any) -> Any:
+        found = self._in_arrays[k]
+        return [*map(_as_tensors, found)] if isinstance(k, slice) else _as_tensors(found)
 
     def split(self) -> list[Any]:
         return [_as_tensors(one) for one in self._in_arrays.split()]
@@ -172,9 +180,9 @@ class _BatchInTensors(_InTensors):
             if one is not None:
                 self._objective[k] = one
 
-    def __getitem__(self, k: int) -> Any:
+    def __getitem__(self, k: Any) -> Any:
         made = super().__getitem__(k)
-        if self._objectives and self._objectives[k] is not None:
+        if self._objectives and not isinstance(k, slice) and self._objectives[k] is not None:
             made.objective = self._objectives[k]
         return made
 
@@ -191,6 +199,8 @@ def _class_of(kind: Any) -> type:
     own: dict[str, Any] = {name: property(functools.partial(_array, name)) for name in names}
     if is_batch:
         own["objective"] = property(_objectives_of)
+    if hasattr(kind, "__len__"):
+        own["__len__"] = lambda result: len(result._in_arrays)
     own |= {name: _call(name, _in_tensors) for name in _CALLS if hasattr(kind, name)}
     own |= {name: _call(name, lambda given: given) for name in _AS_THEY_ARE}
     bases = (_BatchInTensors if is_batch else _InTensors, kind)
@@ -219,4 +229,6 @@ def _call(name: str, convert: Callable[[Any], Any]) -> Callable[..., Any]:
 def _in_tensors(given: Any) -> Any:
     if isinstance(given, tuple):
         return tuple(map(_in_tensors, given))
+    if hasattr(given, "indptr"):
+        return sparse_tensor_of(given)
     return tensor_of(given) if hasattr(given, "dtype") else given
