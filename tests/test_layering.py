@@ -56,6 +56,7 @@ FLOORS = [
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names}
 IMPORTS_BY_NAME = {
     "gpumatch",
+    "gpumatch.cuda.kernels.build",
     "gpumatch.distributed",
     "gpumatch.general",
     "gpumatch.dispatch.registry",

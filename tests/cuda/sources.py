@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator
 
-import gpumatch.cuda
 from gpumatch.cuda.kernels import Source
+from gpumatch.cuda.kernels.build import sources
 
-
-def sources() -> list[Source]:
-    """Every source, once. This imports all modules there, and CuPy."""
-    found = []
-    for module in pkgutil.walk_packages(gpumatch.cuda.__path__, "gpumatch.cuda."):
-        names = vars(importlib.import_module(module.name))
-        found += [thing for thing in names.values() if isinstance(thing, Source)]
-    return list(dict.fromkeys(found))
+__all__ = ["every_instance", "sources"]
 
 
 def every_instance() -> Iterator[tuple[Source, dict[str, str]]]:

@@ -46,6 +46,7 @@ SOURCE = Source(
     ),
     {"Cost": COSTS},
     ("Wish", "Batch<{Cost}>", "Results"),
+    apart=True,
 )
 _WARP = 32
 _MOST_COLUMNS = 8  # the most columns of a thread

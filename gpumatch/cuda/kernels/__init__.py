@@ -3,6 +3,9 @@
 A source's ``#include "x.cuh"`` lines are resolved here, so that no include path or CUDA header is
 needed. CuPy's cache of compiled code looks at the text alone, and so it sees every change of a
 header. The tests compile every source with NVRTC, without a GPU.
+
+If the installation has machine code of a source (`machine_code`), that is loaded. If it has none,
+or the driver refuses it, CuPy compiles the source, and keeps the result on disk.
 """
 
 from __future__ import annotations
@@ -10,13 +13,16 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gpumatch.cuda.kernels import machine_code
 from gpumatch.cuda.structs import Declarations, Struct
 from gpumatch.running.compile_time import compiling
 
@@ -49,6 +55,12 @@ class Source:
         module, so kernels with larger grids are in another source.
     options : tuple of str
         What the compiler is told besides `COMPILE_OPTIONS`.
+    apart : bool
+        True if each kernel is compiled when it is first asked for. That is for large kernels of
+        which a call needs few. Other kernels are compiled with all of their source, which is read
+        once then.
+    ahead : bool
+        True if `build` compiles the kernels into wheels.
     """
 
     file: str
@@ -57,6 +69,8 @@ class Source:
     structs: tuple[str, ...] = ()
     cooperative: bool = False
     options: tuple[str, ...] = ()
+    apart: bool = False
+    ahead: bool = True
 
     def instances(self) -> Iterator[dict[str, str]]:
         """C++ names of the arguments, in every combination."""
@@ -67,9 +81,13 @@ class Source:
         """The C++ names of the kernels for some arguments."""
         return tuple(name.format(**arguments) for name in self.kernels)
 
+    def programs(self) -> tuple[tuple[str, ...], ...]:
+        """The kernels, by what is compiled at once."""
+        return tuple((kernel,) for kernel in self.kernels) if self.apart else (self.kernels,)
+
     def text(self) -> str:
         """The source with its headers in place."""
-        return with_headers(_file_text(self.file))
+        return _text_of(self.file)
 
     @functools.cached_property
     def declared(self) -> Declarations:
@@ -94,15 +112,7 @@ class Kernels:
     """The compiled kernels of a source on the current device, for some arguments."""
 
     def __init__(self, source: Source, arguments: Mapping[str, str]) -> None:
-        import cupy
-
-        self._arguments = arguments
-        self._module = cupy.RawModule(
-            code=source.text(),
-            options=COMPILE_OPTIONS + source.options,
-            name_expressions=source.names(arguments),
-            enable_cooperative_groups=source.cooperative,
-        )
+        self._source, self._arguments = source, arguments
         named = (name.format(**arguments) for name in source.structs)
         self._structs = {name.partition("<")[0]: source.declared.struct(name) for name in named}
         self._functions: dict[str, Any] = {}
@@ -110,10 +120,16 @@ class Kernels:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._functions:
-            with compiling():  # the module, with its first function
-                function = self._module.get_function(name.format(**self._arguments))
-            self._functions[name] = function
+            program = next(kernels for kernels in self._source.programs() if name in kernels)
+            with compiling():
+                functions = self._functions_of(program)
+            self._functions |= zip(program, functions)
         return self._functions[name]
+
+    def _functions_of(self, program: tuple[str, ...]) -> list[Any]:
+        """The functions of kernels that are compiled at once."""
+        source, names = self._source, tuple(name.format(**self._arguments) for name in program)
+        return _loaded(source, names) or _compiled(source, names)
 
     def struct(self, name: str) -> Struct:
         """A struct that the source names, by its name without arguments."""
@@ -151,6 +167,44 @@ def _kernels(source: Source, dtypes: tuple[tuple[str, np.dtype], ...], _device: 
     return Kernels(source, {name: source.types[name][dtype.name] for name, dtype in dtypes})
 
 
+def _loaded(source: Source, names: tuple[str, ...]) -> list[Any] | None:
+    """Functions of machine code; None if there is none, or the driver refuses it."""
+    import cupy
+    from cupy.cuda import Device, driver, runtime
+
+    program = machine_code.find(
+        machine_code.key_of(source.text(), names, COMPILE_OPTIONS + source.options),
+        capability=int(Device().compute_capability),
+        cuda=runtime.driverGetVersion() // 1000,
+    )
+    if program is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "kernels.cubin")
+        file.write_bytes(program.code)
+        module = cupy.RawModule(path=str(file), enable_cooperative_groups=source.cooperative)
+        functions = [module.get_function(name) for name in program.names]
+        try:
+            for function in functions:
+                function.kernel  # noqa: B018  this loads it
+        except driver.CUDADriverError:
+            return None
+    return functions
+
+
+def _compiled(source: Source, names: tuple[str, ...]) -> list[Any]:
+    """Functions that CuPy compiles, or finds in its cache."""
+    import cupy
+
+    module = cupy.RawModule(
+        code=source.text(),
+        options=COMPILE_OPTIONS + source.options,
+        name_expressions=names,
+        enable_cooperative_groups=source.cooperative,
+    )
+    return [module.get_function(name) for name in names]
+
+
 def blocks_for(vertices: int) -> int:
     """Blocks with one thread a vertex, up to what the device holds at once (the papers' MT)."""
     import cupy
@@ -164,6 +218,11 @@ def _most_blocks(device: int) -> int:
 
     attributes = cupy.cuda.Device(device).attributes
     return attributes["MultiProcessorCount"] * attributes["MaxThreadsPerMultiProcessor"] // BLOCK
+
+
+@functools.cache
+def _text_of(file: str) -> str:
+    return with_headers(_file_text(file))
 
 
 def with_headers(text: str) -> str:
