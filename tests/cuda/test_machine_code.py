@@ -243,3 +243,30 @@ def test_machine_code_counts_on_a_device(tmp_path, what, compiles):
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == compiles
+
+
+BUILD_A_WHEEL = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+
+
+@pytest.mark.parametrize("wish", [None, "--arch 90 --arch sm_100 --only surveys.cu"])
+def test_a_wheel_has_the_machine_code_that_is_asked_for(tmp_path, wish):
+    pytest.importorskip("hatchling")
+    env = {key: value for key, value in os.environ.items() if key != "GPUMATCH_MACHINE_CODE"}
+    if wish is not None:
+        env["GPUMATCH_MACHINE_CODE"] = wish
+    command = [sys.executable, "-c", BUILD_A_WHEEL, str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=env, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        archives = [name for name in names if name.startswith("gpumatch/cuda/kernels/archives/")]
+        assert "gpumatch/cuda/assignment/batched/batch.cu" in names
+        assert "gpumatch/_manifest.toml" in names
+        assert not [name for name in names if "hatch_build" in name]
+        opened.extractall(tmp_path, archives)
+    found = [Path(name).name.partition("-")[0] for name in sorted(archives)]
+    assert found == ([] if wish is None else ["sm_100", "sm_90"])
+    for name in archives:
+        with zipfile.ZipFile(tmp_path / name) as archive:
+            assert KEY in archive.namelist()
