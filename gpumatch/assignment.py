@@ -145,7 +145,8 @@ def assign(
     Assignment, BottleneckAssignment for a bottleneck, LexicographicAssignment for a lexicographic \
             one, or BatchAssignment for a batch
         In arrays like the caller's, or in torch tensors where the caller's tensor is. The objective
-        depends only on C, up to rounding.
+        depends only on C, up to rounding. It is a tensor with a gradient if C is a tensor that
+        requires one.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Gradients of an assignment of points, or of a flow, that are torch tensors.
+"""Gradients of an assignment, or of a flow, whose costs, points or masses are torch tensors.
 
-The optimal pairs stay the same while the points move a little, unless two assignments tie. So the
-gradient of the optimum is that of the costs of its pairs (the envelope theorem). Where assignments
-tie, the gradient is that of the one which was found.
+The optimal pairs stay the same while costs change a little, unless two assignments tie. So the
+gradient of the optimum is that of the costs of its pairs (the envelope theorem): 1 at each pair of
+a matrix. Where assignments tie, the gradient is that of the one which was found.
 
 Distances are not smooth everywhere. There, a sub-gradient is given:
 
@@ -20,7 +20,7 @@ import torch
 from gpumatch.costs import PointCosts
 from gpumatch.interop.tensors import tensor_of
 
-__all__ = ["add_cost_of_flow", "costs_of_pairs", "with_value"]
+__all__ = ["add_cost_of_flow", "costs_at", "costs_of_pairs", "totals_of_batch", "with_value"]
 
 _ORDERS = {"euclidean": 2.0, "cityblock": 1.0, "chebyshev": float("inf")}
 
@@ -45,6 +45,27 @@ def costs_of_pairs(
     if col_offset is not None:
         total = total + col_offset[cols].to(device)
     return total
+
+
+def costs_at(
+    costs: torch.Tensor, rows: torch.Tensor, cols: torch.Tensor, values: torch.Tensor
+) -> torch.Tensor:
+    """The costs of some pairs of a matrix as float64, with a gradient to the matrix.
+
+    `values` has the same costs without it. The gradient to a sparse matrix is sparse, and has the
+    pairs as its entries.
+    """
+    if costs.layout == torch.strided:
+        return costs[rows, cols].to(torch.float64)
+    return _Stored.apply(costs, rows, cols, values)
+
+
+def totals_of_batch(costs: torch.Tensor, row_to_col: torch.Tensor) -> torch.Tensor:
+    """The total cost of the pairs of each problem as float64, with a gradient to all costs."""
+    if costs.shape[-1] == 0:
+        return costs.sum(dim=(1, 2), dtype=torch.float64)
+    of_rows = costs.gather(2, row_to_col.clamp(min=0)[..., None])[..., 0]
+    return torch.where(row_to_col >= 0, of_rows, 0).sum(dim=1, dtype=torch.float64)
 
 
 def add_cost_of_flow(result: Any, costs: Any, supply: Any, demand: Any) -> None:
@@ -97,14 +118,31 @@ def _as_float64(tensor: Any, array: Any) -> Any:
     return None if array is None else tensor_of(array)
 
 
-def with_value(total: torch.Tensor, value: float) -> torch.Tensor:
+def with_value(total: torch.Tensor, value: float | torch.Tensor) -> torch.Tensor:
     """A tensor of this value with the gradient of `total`, which may be rounded otherwise."""
     return _Valued.apply(total, value)
 
 
+class _Stored(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, costs: Any, rows: Any, cols: Any, values: Any) -> Any:
+        context.save_for_backward(rows, cols)
+        context.like = costs.shape, costs.layout, costs.dtype
+        return values.to(torch.float64, copy=True)
+
+    @staticmethod
+    def backward(context: Any, *grads: Any) -> Any:
+        shape, layout, dtype = context.like
+        pairs = torch.stack(context.saved_tensors)
+        gradient = torch.sparse_coo_tensor(pairs, grads[0].to(dtype), shape)
+        return gradient.to_sparse(layout=layout), None, None, None
+
+
 class _Valued(torch.autograd.Function):
     @staticmethod
-    def forward(_: Any, total: Any, value: float) -> Any:
+    def forward(_: Any, total: Any, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(total.dtype, copy=True)
         return total.new_tensor(value)
 
     @staticmethod

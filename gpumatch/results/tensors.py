@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -113,33 +114,49 @@ def _as_tensors(result: Any) -> Any:
 
 
 def _with_gradients(source: Any, result: Any) -> Any:
-    """The result in tensors, with objectives that have gradients if points ask for these.
+    """The result in tensors, with objectives that have gradients if the source asks for these.
 
-    They are made now, because the caller may change the points afterwards.
+    They are made now, because the caller may change points afterwards.
     """
     made = _as_tensors(result)
-    if isinstance(source, PointCosts):
+    if not any(map(_asks_for_gradient, source if isinstance(source, list) else [source])):
+        return made
+    if isinstance(source, list):
+        made.take_objectives([_objective_of(part, one) for part, one in zip(source, made)])
+    elif is_tensor(source) and source.ndim == 3:
+        from gpumatch.results.gradients import totals_of_batch, with_value
+
+        totals = totals_of_batch(source, made.row_to_col)
+        made.take_objectives(with_value(totals, made.objective))
+    elif hasattr(made, "objective"):
         objective = _objective_of(source, made)
-        if objective is not None:
-            made.objective = objective
-    elif isinstance(source, list) and any(isinstance(part, PointCosts) for part in source):
-        made.take_objectives(
-            [
-                _objective_of(part, one) if isinstance(part, PointCosts) else None
-                for part, one in zip(source, made)
-            ]
-        )
+        made.objective = made.objective if objective is None else objective
     return made
 
 
-def _objective_of(costs: PointCosts, result: Any) -> Any:
-    """The objective with its gradient; None if it has none."""
-    if not any(part is not None and part.requires_grad for part in costs.tensors):
-        return None
-    from gpumatch.results.gradients import costs_of_pairs, with_value
+def _asks_for_gradient(costs: Any) -> bool:
+    if isinstance(costs, PointCosts):
+        return any(part is not None and part.requires_grad for part in costs.tensors)
+    return bool(costs.requires_grad) and sys.modules["torch"].is_grad_enabled()
 
-    total = costs_of_pairs(costs, result.row_ind, result.col_ind)
-    if total is None or result.objective is None:
+
+def _objective_of(costs: Any, result: Any) -> Any:
+    """The objective with its gradient; None if it has none.
+
+    The objective of transport has one for tensors, too, of which `gradients.add_cost_of_flow` takes
+    care.
+    """
+    if not _asks_for_gradient(costs) or result.objective is None:
+        return None
+    from gpumatch.results.gradients import costs_at, costs_of_pairs, with_value
+
+    if not isinstance(costs, PointCosts):
+        if hasattr(result, "flow_units"):
+            return None
+        total = costs_at(costs, result.row_ind, result.col_ind, result.pair_costs)
+    else:
+        total = costs_of_pairs(costs, result.row_ind, result.col_ind)
+    if total is None:
         return None
     if hasattr(result, "flow_units"):
         return with_value((total * result.flow).sum(), result.objective)
@@ -166,23 +183,27 @@ class _InTensors:
 
 class _BatchInTensors(_InTensors):
     objective: Any
-    _objectives: tuple[Any, ...] = ()
-    """Of each problem: the objective with its gradient, or None."""
+    _objectives: Any = None
+    """If any problem's objective has a gradient: one tensor, or of each problem one or None."""
     _objective: Any = None
     """All objectives, if any has a gradient."""
 
-    def take_objectives(self, objectives: list[Any]) -> None:
+    def take_objectives(self, objectives: Any) -> None:
         """Take those that have gradients."""
+        if not isinstance(objectives, list):
+            self._objectives = self._objective = objectives
+            return
         if all(one is None for one in objectives):
             return
-        self._objectives, self._objective = tuple(objectives), self.objective.clone()
+        self._objectives, self._objective = objectives, self.objective.clone()
         for k, one in enumerate(objectives):
             if one is not None:
                 self._objective[k] = one
 
     def __getitem__(self, k: Any) -> Any:
         made = super().__getitem__(k)
-        if self._objectives and not isinstance(k, slice) and self._objectives[k] is not None:
+        has_own = self._objectives is not None and not isinstance(k, slice)
+        if has_own and self._objectives[k] is not None:
             made.objective = self._objectives[k]
         return made
 

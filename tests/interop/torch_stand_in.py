@@ -10,7 +10,9 @@ from scipy.sparse import coo_array, csc_array, csr_array
 
 
 class Tensor:
-    """A dense tensor, or a sparse one that holds an array of SciPy."""
+    """A dense tensor, or a sparse one that holds an array of SciPy. None computes gradients."""
+
+    requires_grad = False
 
     def __init__(
         self, values: Any, layout="strided", dtype=None, device="cpu", grad=False, lazy=()

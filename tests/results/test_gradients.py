@@ -1,4 +1,4 @@
-"""Gradients of the objective to points that are torch tensors."""
+"""Gradients of the objective to points and to costs that are torch tensors."""
 
 from __future__ import annotations
 
@@ -131,3 +131,94 @@ def test_a_batch_has_a_gradient_for_each_problem():
     batch[1].objective.backward()
     torch.testing.assert_close(second.grad, 2 * before)
     assert not torch.as_tensor(batch[2].objective).requires_grad
+
+
+# -- costs -----------------------------------------------------------------------------------------
+
+OF_COSTS = {
+    **WISHES,
+    "any": {"cardinality": "any", "maximize": True},
+    "maximum": {"cardinality": "maximum"},
+    "lexicographic": {"objective": "lexicographic"},
+}
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (4, 6), (6, 4)], ids=str)
+@pytest.mark.parametrize("wish", OF_COSTS)
+def test_gradients_to_a_matrix_are_those_of_differences(wish, shape):
+    how = {**OF_COSTS[wish], **({"cost_limit": 0.2} if wish == "limit" else {})}
+
+    def objective(C):
+        return torch.as_tensor(gm.assign(C, **how).objective)
+
+    assert torch.autograd.gradcheck(objective, drawn(shape), atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("wish", ["full", "maximize", "bottleneck"])
+def test_gradients_to_stored_costs_are_those_of_differences(wish, layout):
+    cols = torch.tensor([0, 1, 0, 1, 2, 1, 2])
+    rows = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+    order = torch.argsort(cols, stable=True)
+
+    def objective(values):
+        if layout == "csr":
+            C = torch.sparse_csr_tensor(torch.tensor([0, 2, 5, 7]), cols, values, (3, 3))
+        elif layout == "csc":
+            offsets = torch.tensor([0, 2, 5, 7])
+            C = torch.sparse_csc_tensor(offsets, rows[order], values[order], (3, 3))
+        else:
+            C = torch.sparse_coo_tensor(torch.stack([rows, cols]), values, (3, 3))
+        return gm.assign(C, **OF_COSTS[wish]).objective
+
+    (values,) = drawn(7)
+    assert objective(values).item() == pytest.approx(objective(values.detach()))
+    assert torch.autograd.gradcheck(objective, values, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "shape", [(4, 5, 5), (3, 3, 5), (3, 5, 3), (0, 2, 2), (2, 0, 3), (2, 3, 0)]
+)
+@pytest.mark.parametrize("wish", ["full", "maximize", "any", "limit"])
+def test_gradients_to_an_array_of_problems_are_those_of_differences(wish, shape):
+    def objective(C):
+        return gm.assign(C, **OF_COSTS[wish]).objective
+
+    (C,) = drawn(shape)
+    assert torch.autograd.gradcheck(objective, C, atol=1e-4)
+    batch, alone = gm.assign(C, **OF_COSTS[wish]), gm.assign(C.detach(), **OF_COSTS[wish])
+    assert batch.objective.tolist() == alone.objective.tolist()
+    if shape[0]:
+        batch[1].objective.backward()
+        assert C.grad[1].count_nonzero() == alone[1].size
+        assert C.grad.count_nonzero() == alone[1].size
+
+
+def test_a_list_of_matrices_has_a_gradient_for_each_that_asks():
+    first, still = drawn((3, 4), dtype=torch.float32)[0], torch.ones(2, 2)
+    batch = gm.assign([first, still, first.T])
+    assert not torch.as_tensor(batch[1].objective).requires_grad
+    batch.objective.sum().backward()
+    assert first.grad.dtype == torch.float32
+    assert first.grad.sum() == 6
+    assert gm.verify([first, still, first.T], batch)
+
+
+def test_a_problem_that_is_marked_has_no_gradient():
+    (C,) = drawn((2, 3, 3))
+    with torch.no_grad():
+        C[0, 0, 0] = torch.nan
+    gm.assign(C, on_error="mark").objective.nansum().backward()
+    assert C.grad[0].count_nonzero() == 0
+    assert C.grad[1].count_nonzero() == 3
+
+
+def test_costs_that_ask_for_nothing_have_no_gradient():
+    (C,) = drawn((3, 3))
+    assert isinstance(gm.assign(C.detach()).objective, float)
+    with torch.no_grad():
+        assert isinstance(gm.assign(C).objective, float)
+    assert gm.maximum_matching(C).size == 3  # which has no objective
+    a = gm.assign(C)
+    assert gm.verify(C, a).objective == a.objective.item()
+    assert pickle.loads(pickle.dumps(a)).row_to_col.tolist() == a.row_to_col.tolist()
