@@ -113,11 +113,12 @@ class Rival:
         if theirs < tuning.rival_reads or not self.rows.size:
             return False
         ahead = min(max(leader.expected - theirs, theirs / 2), theirs)
-        self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
+        own, served = paths.readings, int(paths.spot[NEXT])
+        self.are_long |= 0 < own and served <= tuning.long_paths * own
         share = 1 if self.are_long else tuning.probed
         if self._ahead(paths) <= tuning.promising * ahead:
             share = tuning.boldest
-        return paths.readings <= share * theirs
+        return own <= share * theirs
 
     def _ahead(self, paths: SparsePaths) -> float:
         """The readings that paths expect to need yet: 0 before the first ones."""

@@ -75,7 +75,7 @@ class Trial:
                 if self._expected(unmatched.size) > self.effort.reads:
                     return False
                 unmatched = paths.start_with_unmatched_rows()
-            unmatched = self._bid_honestly(unmatched)
+            unmatched = self._bid(unmatched)
         elif have_choice and not self._are_few(unmatched) and self.auction.quantum:
             return self._serve_groups(unmatched)
         return self._try_to_serve(unmatched)
@@ -84,6 +84,19 @@ class Trial:
         """True if these rows have several tight columns each, to judge by a sample."""
         count, excess = self.paths.excess(rows[:: rows.size // self.tuning.sample + 1])
         return bool(np.count_nonzero(excess == 0) >= self.tuning.choice * count)
+
+    def _bid(self, unmatched: np.ndarray) -> np.ndarray:
+        """Let rows bid without an epsilon; return the unmatched rows.
+
+        If columns may stay unmatched, chains of bids read less than rounds, but nobody fetches
+        ahead what they read. So they are for matrices that fit into the caches.
+        """
+        paths = self.paths
+        if paths.all_match or self.nnz > self.tuning.chained:
+            return self._bid_honestly(unmatched)
+        if not paths.bid(self.control):
+            raise Stopped
+        return paths.start_with_unmatched_rows()
 
     def _bid_honestly(self, unmatched: np.ndarray) -> np.ndarray:
         """Let rows bid without an epsilon, while this serves many; return the unmatched rows."""

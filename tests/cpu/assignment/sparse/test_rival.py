@@ -155,6 +155,13 @@ def test_paths_may_always_read_a_32nd():
     assert rival._may_read(paths)
 
 
+def test_paths_that_have_not_begun_are_not_long():
+    rival, leader, _ = entered(costs_of_random_places(), promising=0)
+    read(leader, 4)
+    assert rival._may_read(rival.paths)
+    assert not rival.are_long
+
+
 def test_long_paths_read_as_much_as_the_auction():
     """Also when they are long no more."""
     rival, leader, _ = entered(costs_of_random_places(), promising=0)
