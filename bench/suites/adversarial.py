@@ -180,6 +180,36 @@ SPARSE_SIZES, DENSE_SIZES = (5_000, 20_000, 80_000), (500, 1_000, 2_000)
 UNDERFLOW = ("log_normal", "decades", "few_dear")
 """Families whose exp(-cost), which SPRAL wants, is 0 for many entries."""
 
+FOUND: tuple[tuple[str, dict[str, float], str, float], ...] = (
+    ("log_normal", {"n": 522, "degree": 21, "sigma": 31.5056}, "squared", 1.0),
+    ("wide_integers", {"n": 1105, "degree": 23, "high": 4879427913377}, "few values", 1.0),
+    ("log_normal", {"n": 747, "degree": 21, "sigma": 29.5319}, "squared", 1.0),
+    ("wide_integers", {"n": 2206, "degree": 23, "high": 26805332305896}, "few values", 1.0),
+    ("nearest_matched", {"n": 2110, "k": 15, "dimension": 1}, "none", 1.0),
+    ("nearest_matched", {"n": 2458, "k": 59, "dimension": 1}, "squared", 1.0),
+    ("far_clusters", {"n": 1221, "k": 11, "share": 0.505103, "distance": 473.055}, "squared", 1.0),
+    ("nearest_matched", {"n": 1257, "k": 15, "dimension": 1}, "none", 1.0),
+    ("nearest_matched", {"n": 1257, "k": 15, "dimension": 1}, "squared", 1.0),
+    ("far_clusters", {"n": 2623, "k": 2, "share": 0.505103, "distance": 738.639}, "squared", 0.9),
+    ("decades", {"n": 1283, "degree": 3, "exponent": 13.3242}, "squared", 1.0),
+    ("nearest_matched", {"n": 2257, "k": 12, "dimension": 1}, "many values", 1.0),
+    (
+        "far_clusters",
+        {"n": 3904, "k": 2, "share": 0.52258, "distance": 1021.25},
+        "many values",
+        1.0,
+    ),
+    ("decades", {"n": 531, "degree": 24, "exponent": 23.3317}, "squared", 1.0),
+    ("wide_integers", {"n": 2970, "degree": 22, "high": 5069698778024}, "few values", 1.0),
+    ("far_clusters", {"n": 1221, "k": 25, "share": 0.505103, "distance": 637.684}, "squared", 0.9),
+    ("log_normal", {"n": 747, "degree": 21, "sigma": 31.4572}, "none", 1.0),
+    ("far_clusters", {"n": 1221, "k": 11, "share": 0.505103, "distance": 637.684}, "integers", 0.9),
+    ("nearest_matched", {"n": 673, "k": 25, "dimension": 1}, "many values", 1.0),
+    ("nearest_matched", {"n": 763, "k": 19, "dimension": 1}, "many values", 1.0),
+)
+"""What `python -m bench adversary` found to be the worst, of each family and change at one size."""
+FOUND_SIZES = 1, 2, 4  # times their own
+
 
 def instances(quick: bool, data: str | None) -> list[AdversarialInstance]:
     """Each family at three sizes; some as rectangles, with rounded costs, or in another form."""
@@ -199,7 +229,23 @@ def instances(quick: bool, data: str | None) -> list[AdversarialInstance]:
     made += [_made(name, n) for name in adversarial.DENSE for n in DENSE_SIZES]
     made += [_made("line", n, width=2.0) for n in DENSE_SIZES]
     made.append(_made("nearest_matched", 100_000, k=24))  # one size: exponents are at fixed degree
-    return made + [_made(name, n, rows=0.7) for name in ("line", "clusters") for n in DENSE_SIZES]
+    made += [_made(name, n, rows=0.7) for name in ("line", "clusters") for n in DENSE_SIZES]
+    return made + [
+        _found(k, times * int(own["n"]), family, own, change, rows)
+        for k, (family, own, change, rows) in enumerate(FOUND, 1)
+        for times in FOUND_SIZES
+    ]
+
+
+def _found(
+    k: int, n: int, family: str, parameters: dict[str, float], change: str, rows: float
+) -> AdversarialInstance:
+    """The k-th of the problems that a search has found, with so many rows."""
+    kind = f"found {k} {family}" + (f" rows {rows:g}" if rows < 1 else "")
+    source = family, {**parameters, "n": n}, change, None, rows
+    return AdversarialInstance(
+        f"{kind} {n}".replace(" ", "-"), kind, source, suits_spral=family not in UNDERFLOW
+    )
 
 
 def _made(
