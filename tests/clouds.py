@@ -27,6 +27,7 @@ SMALL: dict[str, Any] = {
     "priced": 2,
     "added": 2,
     "given": 2,
+    "ahead": 2,
     "share": 2.0,
     "least_sampled": 16,
     "few": 4,

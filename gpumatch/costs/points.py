@@ -59,6 +59,7 @@ Function = Callable[[np.ndarray, np.ndarray], float]
 IN_BOXES = 6  # coordinates up to which a tree finds what is near in less time than all pairs take
 MODERATE = 300  # magnitude of exponents of coordinates beyond which a problem is scaled
 LEAST_POWER = -960  # smaller costs have too few digits for a result that is scaled back
+FEW_LAUNCHES = 16  # coordinates up to which array operations on a device are few
 FEW = 2**18  # coordinates of a tile that array operations compute before a kernel is worth it
 
 
@@ -289,7 +290,10 @@ class PointCosts(ComputedCosts):
     def at(self, rows: Any, cols: Any) -> Any:
         rows, cols = array_of(self.xp, rows), array_of(self.xp, cols)
         is_list = rows.ndim == 1 and rows.shape == cols.shape
-        if self._has_no_kernel or not is_list or rows.size * self.X.shape[1] <= FEW:
+        width = self.X.shape[1]
+        # A device has several launches for each coordinate then, and compiles for a second else.
+        is_small = rows.size * width <= FEW and (width <= FEW_LAUNCHES or not self.on_device)
+        if self._has_no_kernel or not is_list or is_small:
             return self._at(rows, cols)
         return distances_at(self._points, rows.astype(np.int64), cols.astype(np.int64))
 

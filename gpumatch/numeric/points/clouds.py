@@ -50,13 +50,24 @@ def alike(points: Points) -> Points:
     even for clouds of one kind: the means of 200,000 uniform points differ by half of their
     spacing, and candidates of the moved points leave half as many pairs to pricing.
     """
-    rows, cols = points.rows, points.cols
-    spread = [float(side.var(axis=0).sum()) for side in (rows, cols)]
-    scale = math.sqrt(spread[0] / spread[1]) if min(spread) > 0 else 1.0
-    moved = cols - cols.mean(axis=0)  # in place from here on: there may be no memory for copies
-    moved *= scale * points.sign
-    moved += rows.mean(axis=0)
-    return Points(rows, moved, "sqeuclidean", False, 1.0)
+    middles = [_mean(side) for side in (points.rows, points.cols)]
+    moved = points.cols - middles[1]  # in place from here on: there may be no memory for copies
+    spread = [_square(points.rows - middles[0]), _square(moved)]
+    moved *= points.sign * (math.sqrt(spread[0] / spread[1]) if min(spread) > 0 else 1.0)
+    moved += middles[0]
+    return Points(points.rows, moved, "sqeuclidean", False, 1.0)
+
+
+def _mean(points: Any) -> Any:
+    """The mean of the points, as a product: sums along columns take a device ten times as long."""
+    xp = array_module(points)
+    return xp.full(points.shape[0], 1 / points.shape[0]) @ points
+
+
+def _square(steps: Any) -> float:
+    """The mean square of the lengths of some steps."""
+    flat = steps.reshape(-1)
+    return float(flat @ flat) / steps.shape[0]
 
 
 class Frame(NamedTuple):

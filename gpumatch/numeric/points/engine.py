@@ -221,9 +221,8 @@ class PointsEngine(ABC):
 
     def add_nearest(self) -> None:
         """Let each row and each column name its nearest."""
-        count, points = self.tuning.nearest, self.costs.points
-        if points is None or not self.is_in_boxes(points):
-            count = self.tuning.nearest_of_many
+        points = self.costs.points
+        count = self.tuning.nearest_of_many if self.computes_all_pairs else self.tuning.nearest
         is_enough = False
         if points is not None and self.must_match_all:
             costs = self.costs.of_points(alike(points))
@@ -263,6 +262,12 @@ class PointsEngine(ABC):
     def is_in_boxes(self, points: Points) -> bool:
         """True if points are so few-dimensional that searches go by boxes."""
         return bool(points.rows.shape[1] <= self.tuning.in_boxes)
+
+    @property
+    def computes_all_pairs(self) -> bool:
+        """True if searches do, rather than to go down boxes."""
+        points = self.costs.points
+        return points is None or not self.is_in_boxes(points)
 
     def can_sample(self) -> bool:
         """True if prices of a sample can tell better candidates."""
@@ -365,12 +370,18 @@ class PointsEngine(ABC):
     def add_undercutting(self) -> int:
         """Add the pairs that cost less than their duals allow; return how many there are.
 
-        If they lack no more than rounding, the duals of their rows are lowered instead.
+        If they lack no more than rounding, the duals of their rows are lowered instead. Where all
+        pairs are computed anyway, the first pricing adds the cheapest of each row, if any pair
+        lacks something: many of these would be undercut by the next duals.
         """
         own, tuning, xp = self.own, self.tuning, self.xp
         self.rows.set_prices(own.col_dual)
-        found, values = self.rows.least(tuning.added, own.row_dual)
-        short = xp.flatnonzero(found[:, 0] >= 0)
+        if self.rounds == 0 and self.computes_all_pairs:
+            found, values = self.rows.least(tuning.ahead, self.no_bound(0))
+            short = xp.flatnonzero((found[:, 0] >= 0) & (values[:, 0] < own.row_dual))
+        else:
+            found, values = self.rows.least(tuning.added, own.row_dual)
+            short = xp.flatnonzero(found[:, 0] >= 0)
         new = 0
         if short.size and self._is_rounding(own.row_dual[short] - values[short, 0]):
             own.row_dual[short] = values[short, 0]

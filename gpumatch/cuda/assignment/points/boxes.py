@@ -88,10 +88,17 @@ class Boxes:
             self._least_added = -_raised(-self._col_offset[None], self._nodes)[0]
             self._most_added = _raised(self._col_offset[None], self._nodes)[0]
         self._shift = cp.empty(0) if self.frame is None else self.frame.of_rows[self.asked]
-        self.set_prices(cp.zeros(self.ids.size))
+        self._is_sloped = False  # without prices
+        self._take(cp.zeros(self.ids.size))
 
     def set_prices(self, price: Any) -> None:
         """Take other prices of the columns."""
+        p = self.points
+        is_plain = p.metric == "sqeuclidean" and not (p.is_half or self._col_offset.size)
+        self._is_sloped = self.frame is not None or (is_plain and p.sign > 0)
+        self._take(price)
+
+    def _take(self, price: Any) -> None:
         self._price = self._shown_price = price[self.ids]
         self._margin = 0.0
         if self.frame is not None:
@@ -104,18 +111,12 @@ class Boxes:
         else:
             self._top = _raised(self._shown_price[None], self._nodes)[0]
 
-    @property
-    def _is_sloped(self) -> bool:
-        """True if nodes have slopes: those of squared distances to be minimised, and of frames."""
-        p = self.points
-        is_plain = p.metric == "sqeuclidean" and not (p.is_half or self._col_offset.size)
-        return self.frame is not None or (is_plain and p.sign > 0)
-
     def _slopes(self) -> tuple[Any, Any]:
         """For each node a linear function that no price of its columns exceeds: slope and rest.
 
-        Slopes are those of least squares, for the columns of a leaf or for the means of a node's
-        parts. A rest is the most by which a part's own function exceeds the slope in its box.
+        Only squared distances to be minimised have them, and those of frames. Slopes are those of
+        least squares, for the columns of a leaf or for the means of a node's parts. A rest is the
+        most by which a part's own function exceeds the slope in its box.
         """
         mean, value = self._shown_cols, self._shown_price
         slope, half, centre, rest = cp.zeros_like(mean), cp.zeros_like(mean), mean, value

@@ -7,6 +7,7 @@ what is found comes back: some hundred bytes a row, by copies from device to dev
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,12 @@ def devices_for(nrows: int) -> list[int]:
         return [own]
     others = (k for k in range(count) if k != own and runtime.deviceCanAccessPeer(own, k))
     return [own, *others][: max(nrows, 1)]
+
+
+@functools.cache
+def thread_of(number: int) -> ThreadPoolExecutor:
+    """A thread that is kept, because cuBLAS takes long to begin in a new one."""
+    return ThreadPoolExecutor(1, f"gpumatch-device-{number}")
 
 
 class _Share(NamedTuple):
@@ -104,8 +111,11 @@ class Divided:
                 cp.cuda.get_current_stream().synchronize()
                 return result
 
-        with ThreadPoolExecutor(len(self.devices)) as pool:
-            return list(pool.map(call, self.devices, parts))
+        every = [
+            thread_of(number).submit(call, device, part)
+            for number, (device, part) in enumerate(zip(self.devices, parts))
+        ]
+        return [one.result() for one in every]
 
     @staticmethod
     def _brought(array: Any) -> Any:

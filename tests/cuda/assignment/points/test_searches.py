@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tests.pairwise import parametrize_pairwise
 pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.assignment.points import distances, products  # noqa: E402  they import cupy
+from gpumatch.cuda.assignment.points import distances, divided, products  # noqa: E402  they import cupy
 from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
 from gpumatch.cuda.assignment.points.divided import Divided, devices_for  # noqa: E402
 from gpumatch.cuda.assignment.points.products import Products, lines_of  # noqa: E402
@@ -206,16 +208,12 @@ def test_tensor_cores_find_nearly_the_nearest(shape):
 
 
 class OneAfterTheOther:
-    """Threads that are none: the emulator runs one kernel at a time."""
+    """A thread that is none: the emulator runs one kernel at a time."""
 
-    def __init__(self, _):
-        self.map = map
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
+    def submit(self, function, *given):
+        made = Future()
+        made.set_result(function(*given))
+        return made
 
 
 @parametrize_pairwise(
@@ -228,9 +226,7 @@ def test_rows_that_are_divided_find_what_one_device_finds(
     metric, shape, has_offsets, sign, monkeypatch
 ):
     """Three shares on one device, of which one may have no row."""
-    monkeypatch.setattr(
-        "gpumatch.cuda.assignment.points.divided.ThreadPoolExecutor", OneAfterTheOther
-    )
+    monkeypatch.setattr(divided, "thread_of", lambda _: OneAfterTheOther())
     costs, matrix = costs_of("normal", metric, shape, 9, sign, has_offsets)
     whole, own = lines_of(costs), cp.cuda.runtime.getDevice()
     parts = Divided(costs, costs.points, [own] * 3)
