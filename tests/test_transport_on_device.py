@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.dispatch import registry
+from gpumatch.dispatch import backends, registry
 from tests.assignment_cases import CASES
 from tests.test_transport import check
 from tests.transport_problems import problem
@@ -14,6 +14,13 @@ from tests.transport_problems import problem
 cp = pytest.importorskip("cupy")
 
 pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def solved_there(monkeypatch):
+    """Small problems would be solved on the host."""
+    for name in ("TRANSPORT_PAIRS", "TRANSPORT_NARROW_PAIRS", "TRANSPORT_ENTRIES"):
+        monkeypatch.setattr(backends, name, -1)
 
 
 def on_device(source):
@@ -68,6 +75,29 @@ def test_costs_of_the_host_are_solved_on_the_device():
     back = gm.transport(cp.asarray(C), 3, 25, backend="cpu")
     assert back.stats["backend"] == "cpu"
     assert isinstance(back.flow, cp.ndarray)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("limits", [(0, 40, 0), (60, 0, 0), (0, 0, 0), (60, 40, 24)])
+def test_small_problems_of_a_device_are_solved_where_that_is_sooner(monkeypatch, limits):
+    """By pairs, those of narrow matrices, and entries, each up to its limit."""
+    names = "TRANSPORT_PAIRS", "TRANSPORT_NARROW_PAIRS", "TRANSPORT_ENTRIES"
+    for name, most in zip(names, limits):
+        monkeypatch.setattr(backends, name, most)
+    rng = np.random.default_rng(1)
+    wide, narrow = rng.integers(1, 99, (6, 10)), rng.integers(1, 99, (20, 2))
+    sparse = np.arange(0, 25, 4), np.tile([0, 1, 2, 3], 6), rng.integers(1, 99, 24), (6, 4)
+    for source, count, most in (
+        (wide, 60, limits[0]),
+        (narrow, 40, limits[1]),
+        (sparse, 24, limits[2]),
+    ):
+        t = gm.transport(on_device(source), 1, 20)
+        assert t.stats["backend"] == ("cpu" if count <= most else "cuda")
+        assert isinstance(t.flow, cp.ndarray)
+        assert isinstance(t.row_dual, cp.ndarray)
+        assert t.objective == gm.transport(source, 1, 20).objective
+        assert gm.transport(on_device(source), 1, 20, backend="cuda").stats["backend"] == "cuda"
 
 
 @pytest.mark.emulated

@@ -31,6 +31,10 @@ from gpumatch.dispatch.registry import (
 # (docs/algorithms/cpu_or_gpu.md says how this was measured).
 GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the number of pairs from which dense costs repay their copy
+# Costs of a device up to which the host solves transport sooner, both copies included: pairs of a
+# matrix, those of a narrow one, and entries of sparse costs. Measured with an H200.
+TRANSPORT_PAIRS, TRANSPORT_NARROW_PAIRS, TRANSPORT_ENTRIES = 2**24, 2**17, 2**15
+_NARROW = 4  # the rows for each column, or columns for each row, of a narrow matrix
 # An upper bound of the memory of the GPU's engine for sparse costs, the costs included.
 _SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 120
 _POINT_BYTES_A_VERTEX = 8000  # of the GPU's engine for points, beside the points
@@ -125,8 +129,19 @@ def choose_transport(
     if not asks:
         homes = dict.fromkeys(b for a in table("transport").values() for b in a.backends)
         asks = [_Ask("transport", tuple(homes))]
-    where = _where(asks, backend, costs.on_device, lambda: False)
+    on_device = costs.on_device and not (backend == "auto" and _ships_sooner_on_host(costs))
+    where = _where(asks, backend, on_device, lambda: False)
     return _choice(_chosen("transport", algorithm, where, options, "engine"), where, options)
+
+
+def _ships_sooner_on_host(costs: Costs) -> bool:
+    """True if transport of these costs of a device is sooner solved on the host."""
+    if costs.is_computed:
+        return False
+    if costs.is_sparse:
+        return costs.nnz <= TRANSPORT_ENTRIES
+    few, many = sorted(costs.shape)
+    return costs.nnz <= (TRANSPORT_NARROW_PAIRS if many >= _NARROW * few else TRANSPORT_PAIRS)
 
 
 def choose_general(
