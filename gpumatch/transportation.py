@@ -80,8 +80,9 @@ def transport(
     algorithm : str
         ``"auto"``, or a name that `algorithms` lists for transport.
     backend : {"auto", "cpu", "cuda", "reference"}
-        Where to run. ``"auto"`` runs where the costs are. Whatever is elsewhere is copied there,
-        and the results are copied back. ``"reference"`` has no transport.
+        Where to run. ``"auto"`` runs where the costs are, but takes small ones of a GPU to the
+        host, which solves them sooner. Whatever is elsewhere is copied there, and the results are
+        copied back. ``"reference"`` has no transport.
     initial : Transport, or tuple (row_dual, col_dual), optional
         Duals to begin from, as the result for similar costs has them. The result is optimal
         whatever they are. A batch takes none.

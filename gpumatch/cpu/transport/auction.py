@@ -117,15 +117,14 @@ class Auction:
 
     def _typical_saving(self) -> float:
         """The median of what the second cheapest column costs a row more than the cheapest."""
-        indptr, indices, costs = self.entries
         rows = np.arange(0, self.supply.size, self.supply.size // self.tuning.sample + 1)
-        rows = rows[(indptr[rows + 1] - indptr[rows] > 1) & (self.supply[rows] > 0)]
-        savings = []
-        for row in rows.tolist():
-            part = slice(indptr[row], indptr[row + 1])
-            least = np.partition(costs[part] - self.price[indices[part]], 1)[:2]
-            savings.append(least[1] - least[0])
-        positive = np.array([saving for saving in savings if saving > 0])
+        rows = rows[self.supply[rows] > 0]
+        savings = np.empty(rows.size, np.float64)
+        bidding.find_savings(
+            self.entries, self.price, rows,  # IN
+            savings,  # OUT
+        )  # fmt: skip
+        positive = savings[savings > 0]
         return float(np.median(positive)) if positive.size else self.spread
 
     def _hold(self, epsilon: float) -> bool:

@@ -28,13 +28,15 @@ Fredman, Sedgewick, Sleator, Tarjan, *The pairing heap*, Algorithmica 1, 1986.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = [
     "CALM", "FIRST", "FULL", "LONG", "LOW", "NONE", "READ", "ROWS", "STATES", "UNUSED",
-    "collect", "hold", "hold_on", "start_lots",
+    "collect", "find_savings", "hold", "hold_on", "start_lots",
 ]  # fmt: skip
 
 NONE = -1
@@ -117,6 +119,18 @@ def _two_least(entries, price, limit, far, row):
         place = entry if there < one else place
         one = lesser(one, there)
     return place, one, two
+
+
+@kernel
+def find_savings(entries, price, rows, saved):
+    """Write what the second cheapest column costs each of some rows more; 0 if it has one or none.
+
+    Neither costs nor prices are infinite.
+    """
+    far = np.inf
+    for place in range(rows.size):
+        _, one, two = _two_least(entries, price, price[:0], far, rows[place])
+        saved[place] = two - one if two < far else 0.0
 
 
 @kernel
