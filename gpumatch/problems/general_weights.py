@@ -52,6 +52,7 @@ from gpumatch.numeric.gaps import Proof, proof_of
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.deficient_start import deficient_start, largest_matching
 from gpumatch.problems.dense_start import dense_start
+from gpumatch.problems.equal_weights import equal_solution
 from gpumatch.running.control import Control
 
 __all__ = [
@@ -193,9 +194,13 @@ class _Problem:
     fallback: GeneralWeightSolver | None
 
     def solution_for(self, whole: np.ndarray, level: int) -> GeneralWeightSolution:
-        """The algorithm's solution for integer weights."""
+        """The algorithm's solution for integer weights, unless these are all equal."""
         on_host = self.fallback is None
         request = self.request
+        if on_host and whole.size and level < whole[0] and (whole == whole[0]).all():
+            largest = self._largest
+            if largest is not None:
+                return equal_solution(largest, int(whole[0]), level)
         task = GeneralWeightTask(
             self.graph.indptr.astype(np.int64, copy=False),
             self.graph.indices,
@@ -227,20 +232,24 @@ class _Problem:
 
     @functools.cached_property
     def _part(self) -> np.ndarray | None:
-        """The Gallai–Edmonds parts of the vertices; None if all can be matched, or if stopped.
+        """The Gallai–Edmonds parts of the vertices; None if all can be matched, or if stopped."""
+        largest = self._largest
+        return None if largest is None or (largest.mate >= 0).all() else largest.part
+
+    @functools.cached_property
+    def _largest(self) -> GeneralMatchingTask | None:
+        """A matching of the most edges; None if the run was stopped.
 
         Raises
         ------
         ImperfectError
-            If not all can be matched, but must be.
+            If not all vertices can be matched, but must be.
         """
-        request = self.request
-        largest = largest_matching(self.graph, request.control, request.threads, request.seed)
-        if largest is None or not (largest.mate < 0).any():
-            return None
-        if request.cardinality == "perfect":
-            raise imperfect(self.graph, largest)
-        return largest.part
+        request, graph = self.request, self.graph
+        largest = largest_matching(graph, request.control, request.threads, request.seed)
+        if request.cardinality == "perfect" and largest is not None and (largest.mate < 0).any():
+            raise imperfect(graph, largest)
+        return largest
 
     def _cover_costs_of(self, whole: np.ndarray) -> Callable[[Any], Costs]:
         """Costs of the double cover on the device, of a type, from integer weights."""

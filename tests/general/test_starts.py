@@ -84,3 +84,31 @@ def test_a_run_that_stops_in_the_largest_matching_has_a_result():
     )
     assert not m.proven
     gm.verify((edges, np.ones(39)), m, optimal=False)
+
+
+@pytest.mark.parametrize("cardinality", ["any", "maximum", "perfect"])
+def test_equal_weights_need_no_searches(monkeypatch, cardinality):
+    """Graphs with all parts, and weights of either sign; what does not pay is not matched."""
+    taken, weighed = [], general_weights.equal_solution
+    monkeypatch.setattr(
+        general_weights, "equal_solution", lambda *all: taken.append(1) or weighed(*all)
+    )
+    rng = np.random.default_rng(4)
+    for edges, _ in deficient(rng):
+        for weight in (1, 7, -3, 0.1, -2.5, 2**40):
+            weights = np.full(len(edges), weight)
+            taken.clear()
+            try:
+                m = gm.general.maximum_weight_matching((edges, weights), cardinality=cardinality)
+            except gm.general.ImperfectError:
+                assert cardinality == "perfect"
+                break
+            assert m.proven
+            gm.verify((edges, weights), m)
+            size = gm.general.maximum_matching((edges, None)).size
+            pays = weight > 0 or cardinality != "any"
+            assert m.size == (size if pays else 0)
+            assert bool(taken) == pays
+    m = gm.general.maximum_weight_matching(nx.petersen_graph())
+    assert m.objective == 5
+    assert "searches" not in m.stats

@@ -29,8 +29,9 @@ from gpumatch.numeric.halved_control import HalvedControl
 
 __all__ = ["run"]
 
-FEWEST = 2**18
-"""Entries of a graph from which the device is faster; 786,000 take both 15 ms."""
+FEWEST = 2**17
+"""Entries of a graph from which the device is faster. A Delaunay graph of 98,000 takes it 6 ms and
+the host 4; one of 197,000 takes it 5 and the host 7 (H200)."""
 
 
 def run(task: GeneralMatchingTask) -> bool:

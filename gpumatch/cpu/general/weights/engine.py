@@ -5,10 +5,10 @@ The searches of the first round are given up after `FIRST` edges, those of each 
 vertex is the root of at most one search that ends. All in all, O(n m log n) for n vertices and m
 edges; on most graphs, each edge is looked at 1 to 4 times.
 
-A start by a fractional optimum of sparse graphs was measured and dropped on the CPU, because it takes longer than all searches:
-the assignment engine takes 0.25 s for the double cover of a Delaunay graph of 2**17 vertices with
-random weights, and 1.7 s for its perfect matching of least length. The searches from greedy duals
-take 0.17 s and 0.33 s (processor time, busy machine).
+A start by a fractional optimum of sparse graphs was measured and dropped on the CPU, because it
+takes longer than all searches: the assignment engine takes 0.25 s for the double cover of a
+Delaunay graph of 2**17 vertices with random weights, and 1.7 s for its perfect matching of least
+length. The searches from greedy duals take 0.17 s and 0.33 s (processor time, busy machine).
 """
 
 from __future__ import annotations
