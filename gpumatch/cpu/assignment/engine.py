@@ -5,6 +5,8 @@
 - Dense costs that are many, not all equal, and exact in float64: `dense.engine`, which reads few
   lines of the matrix.
 - All other dense costs: `shortest_augmenting_path`. If they are few, it takes milliseconds.
+
+Pairs and prices to begin with are dropped if a matrix is solved sooner without (`dense.start`).
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from __future__ import annotations
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment import shortest_augmenting_path
 from gpumatch.cpu.assignment.dense import engine as dense_engine
+from gpumatch.cpu.assignment.dense import start
 from gpumatch.cpu.assignment.points import engine as points_engine
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
+from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run"]
 
@@ -29,6 +33,25 @@ def run(task: AssignmentTask) -> bool:
         task.solution.clear()
     if task.costs.is_computed:
         task = task.with_costs(task.costs.stored())
+    if start.helps(task):
+        return _run_dense(task)
+    return _run_afresh(task)
+
+
+def _run_dense(task: AssignmentTask) -> bool:
     if dense_engine.takes(task):
         return dense_engine.run(task)
     return shortest_augmenting_path.run(task)
+
+
+def _run_afresh(task: AssignmentTask) -> bool:
+    """Begin from nothing; if the run is stopped with no more pairs than were there, keep these."""
+    before, has_ended = task.solution.copy(), False
+    task.solution.clear()
+    try:
+        has_ended = _run_dense(task)
+    finally:
+        sizes = (count_matched(part.row_to_col) for part in (before, task.solution))
+        if not has_ended and next(sizes) >= next(sizes):
+            task.solution.assign_from(before)
+    return has_ended
