@@ -244,6 +244,20 @@ def test_an_array_of_frames():
             check_pairs(pairs, one, 0.3)
 
 
+def test_an_array_of_frames_may_lie_in_memory_as_it_likes():
+    drawn = np.random.default_rng(9).random((7, 6, 12))
+    for stack in (drawn[::2, :, ::3], drawn[::-1].transpose(0, 2, 1), np.asfortranarray(drawn)):
+        for kind in (np.float64, np.float32):
+            own = stack.astype(kind, order="K")
+            found = linear_sum_assignment_batch(own, cost_limit=0.3)
+            for (rows, cols), costs in zip(found, own):
+                alone = linear_sum_assignment(np.ascontiguousarray(costs), False, 0.3)
+                assert (rows.tolist(), cols.tolist()) == tuple(part.tolist() for part in alone)
+    drawn[3, 2, 1] = np.nan
+    with pytest.raises(ValueError, match="problem 3"):
+        linear_sum_assignment_batch(drawn, cost_limit=0.3)
+
+
 def test_many_without_a_limit():
     rng = np.random.default_rng(8)
     frames = [rng.random(rng.integers(0, 9, 2)) for _ in range(20)]

@@ -157,6 +157,11 @@ class Drawn:
             "entries": int(costs.size),
         }
 
+    def stacked(self) -> Any:
+        """All frames in one array, or in a list if they are ragged."""
+        shapes = {frame.shape for frame in self.frames}
+        return np.stack(self.frames) if len(shapes) == 1 else self.frames
+
     def saved(self, found: Any) -> tuple[float, int]:
         """What the pairs cost below the limit, and how many do: nothing says which cost it."""
         total, size = 0.0, 0
@@ -219,7 +224,7 @@ def each(solve: Callable[[np.ndarray, float], Any]) -> Callable[[Drawn], Callabl
 
 def at_once(threads: int) -> Callable[[Drawn], Callable[[], Any]]:
     def of(problem: Drawn) -> Callable[[], Any]:
-        frames, limit = problem.frames, problem.limit
+        frames, limit = problem.stacked(), problem.limit
         return lambda: linear_sum_assignment_batch(frames, cost_limit=limit, threads=threads)
 
     return of
@@ -227,7 +232,7 @@ def at_once(threads: int) -> Callable[[Drawn], Callable[[], Any]]:
 
 def theirs_at_once(module: Any) -> Callable[[Drawn], Callable[[], Any]]:
     def of(problem: Drawn) -> Callable[[], Any]:
-        costs, limit = np.stack(problem.frames), problem.limit
+        costs, limit = problem.stacked(), problem.limit
         return lambda: list(
             zip(*module.lapjv_batch(costs, cost_limit=limit, return_cost=False, n_threads=1))
         )

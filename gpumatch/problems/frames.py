@@ -9,6 +9,7 @@ numbers that are not valid, or a Numba that lacks what short calls are made of. 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 _FLOAT64 = np.dtype(np.float64)
 _NATIVE = frozenset((_FLOAT64, np.dtype(np.float32)))
 """Dtypes that kernels read where they are. All others become float64."""
+_NDIM, _DTYPE = operator.attrgetter("ndim"), operator.attrgetter("dtype")
 _LARGEST = 2**47
 """Magnitude of integers and limits up to which sums of a few integers are exact in floats."""
 
@@ -144,12 +146,17 @@ def limits_of(cost_limit: Any, count: int) -> Sequence[Any] | None:
 
 
 def are_plain(frames: Any) -> bool:
-    """True for a list of matrices that are NumPy's arrays, which need no other look."""
-    return (
+    """True for NumPy's matrices in a list, or in one array of floats, which need no other look."""
+    return _is_stack(frames) or (
         type(frames) is list
-        and {type(frame) for frame in frames} == {np.ndarray}
-        and {frame.ndim for frame in frames} == {2}
+        and {*map(type, frames)} == {np.ndarray}
+        and {*map(_NDIM, frames)} == {2}
     )
+
+
+def _is_stack(frames: Any) -> bool:
+    """True for an array of matrices that kernels read where it is."""
+    return type(frames) is np.ndarray and frames.ndim == 3 and frames.dtype in _NATIVE
 
 
 def pairs_of_many(
@@ -160,8 +167,9 @@ def pairs_of_many(
     `frames` are arrays of two dimensions on the host. `cost_limit` is a number, or what `limits_of`
     returns. The result is None if another way must solve the frames, one by one.
     """
-    modules, matrices = _kernels(), _alike(tuple(frames))
-    if modules is None or not matrices:
+    modules = _kernels()
+    matrices: Any = frames if _is_stack(frames) else _alike(tuple(frames))
+    if modules is None or matrices is None or len(matrices) == 0:
         return None
     gated, module = modules
     limits, gates = np.zeros(len(matrices)), gated.NO_GATES
@@ -177,7 +185,7 @@ def pairs_of_many(
     except (TypeError, ValueError):  # the call for one frame says what is wrong
         return None
     dtype = matrices[0].dtype
-    places = module.places_of(matrices)
+    places = module.places_in(matrices) if _is_stack(matrices) else module.places_of(matrices)
     if not (abs(limits) <= _LARGEST).all() or not module.are_taken(places, dtype):
         return None
     sign = -1.0 if maximize else 1.0
@@ -189,9 +197,9 @@ def pairs_of_many(
 
 def _alike(matrices: tuple[Any, ...]) -> tuple[np.ndarray, ...] | None:
     """Return matrices of one dtype that kernels read; None if one is anything else."""
-    if {type(matrix) for matrix in matrices} != {np.ndarray}:
+    if {*map(type, matrices)} != {np.ndarray}:
         return None
-    dtypes = {matrix.dtype for matrix in matrices}
+    dtypes = {*map(_DTYPE, matrices)}
     if len(dtypes) == 1 and dtypes <= _NATIVE:
         return matrices
     floats = [_as_floats(matrix) for matrix in matrices if matrix.ndim == 2]

@@ -53,7 +53,8 @@ class Workers:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        wait(self._others)
+        if self._others:
+            wait(self._others)
 
     def run(self, kernel: Callable[[int], bool], tasks: int) -> bool:
         """Call ``kernel(worker)`` for up to ``tasks`` workers; True if all return True."""

@@ -48,7 +48,7 @@ from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_halves, on_stack, view
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["are_taken", "places_of", "run"]
+__all__ = ["are_taken", "places_in", "places_of", "run"]
 
 RANGE = 2**20
 """Costs of a range, at most, or one frame's: it ends soon enough for Ctrl-C."""
@@ -56,6 +56,7 @@ SHARES = 8
 """Ranges of each thread, at least: then none has long to wait for the others at the end."""
 PLACE = 5
 ADDRESS, ROWS, COLS, ACROSS, ALONG = range(PLACE)
+SUMS = 3  # costs of all frames, of the largest one, and the longest side
 _ZERO = np.int32(0)
 
 
@@ -85,6 +86,16 @@ def places_of(frames: tuple[np.ndarray, ...]) -> np.ndarray:
     return places
 
 
+def places_in(stack: np.ndarray) -> np.ndarray:
+    """Return the places of the matrices of an array of three dimensions."""
+    count, rows, cols = stack.shape
+    apart, across, along = stack.strides
+    places = np.empty((count, PLACE), np.int64)
+    places[:] = 0, rows, cols, across, along
+    places[:, ADDRESS] = stack.ctypes.data + apart * np.arange(count)
+    return places
+
+
 def run(
     places: np.ndarray,
     dtype: np.dtype,
@@ -98,16 +109,13 @@ def run(
     The caller holds the arrays in which the places are.
     """
     count = len(places)
-    sides, sizes = places[:, ROWS : COLS + 1], places[:, ROWS] * places[:, COLS]
-    begins, starts = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
-    sides.min(axis=1).cumsum(out=begins[1:])
-    if gates.size:
-        places[:, ROWS].cumsum(out=starts[1:])
-    pairs, counts = np.empty(2 * begins[-1], np.int64), np.empty(count, np.int64)
-    total, largest, longest = int(sizes.sum()), int(sizes.max(initial=0)), int(sides.max(initial=0))
+    begins, starts = np.empty(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    sums = np.empty(SUMS, np.int64)
+    _planner()(places, gates.size > 0, begins, starts, sums)
+    total, largest, longest = sums.tolist()
+    pairs, counts = np.empty(2 * begins.item(count), np.int64), np.empty(count, np.int64)
     solve = _solver(dtype)
-    share = max(1, min(RANGE, total // (SHARES * threads)))
-    firsts = np.flatnonzero(np.diff(sizes.cumsum() // share, prepend=-1)).tolist()
+    firsts = _firsts(places, total, threads)
     ahead = iter(list(zip(firsts, [*firsts[1:], count])))
     halted = False
 
@@ -139,6 +147,25 @@ def run(
     return found
 
 
+def _firsts(places: np.ndarray, total: int, threads: int) -> list[int]:
+    """The first frames of the ranges that threads take in turns."""
+    if threads == 1 and total <= RANGE:
+        return [0] if len(places) else []
+    sizes = places[:, ROWS] * places[:, COLS]
+    share = max(1, min(RANGE, total // (SHARES * threads)))
+    firsts: list[int] = np.flatnonzero(np.diff(sizes.cumsum() // share, prepend=-1)).tolist()
+    return firsts
+
+
+@functools.cache
+def _planner() -> Any:
+    """The kernel `_plan`."""
+    integers = Borrowed(types.int64, 1)
+    return _plan.compile(
+        types.void(Borrowed(types.int64, 2), types.boolean, integers, integers, integers)
+    )
+
+
 @functools.cache
 def _solver(dtype: np.dtype) -> Any:
     """The kernel for frames of a dtype."""
@@ -168,6 +195,21 @@ def _lister() -> Any:
 def _list_pairs(pairs, begins, counts):
     """List the pairs of each frame."""
     return listed(pairs, begins, counts)
+
+
+@short_kernel
+def _plan(places, has_gates, begins, starts, sums):
+    """Write where the pairs and the limits of each frame begin, and the sums."""
+    begins[0] = starts[0] = 0
+    total, largest, longest = 0, 0, 0
+    for frame in range(places.shape[0]):
+        rows, cols = places[frame, ROWS], places[frame, COLS]
+        begins[frame + 1] = begins[frame] + lesser(rows, cols)
+        starts[frame + 1] = starts[frame] + (rows if has_gates else 0)
+        total += rows * cols
+        largest = greater(largest, rows * cols)
+        longest = greater(longest, greater(rows, cols))
+    sums[0], sums[1], sums[2] = total, largest, longest
 
 
 @short_kernel
