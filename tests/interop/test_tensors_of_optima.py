@@ -10,11 +10,14 @@ import pytest
 import gpumatch as gm
 
 torch = pytest.importorskip("torch")
+on_devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 C = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
 
 
-def test_rankings_of_tensors_are_tensors():
-    own, given = gm.k_best(C, 4), gm.k_best(torch.from_numpy(C), 4)
+@on_devices
+def test_rankings_of_tensors_are_tensors(device):
+    own, given = gm.k_best(C, 4), gm.k_best(torch.from_numpy(C).to(device), 4)
+    assert given.row_to_col.device.type == device
     assert isinstance(given.row_to_col, torch.Tensor)
     assert given.row_to_col.tolist() == own.row_to_col.tolist()
     assert given.objective.tolist() == own.objective.tolist()
@@ -22,7 +25,9 @@ def test_rankings_of_tensors_are_tensors():
     assert [one.row_to_col.tolist() for one in given] == own.row_to_col.tolist()
     assert [len(given), len(given[1:3])] == [4, 2]
     assert "4 assignments" in repr(given)
-    batch = gm.k_best(torch.from_numpy(np.stack([C, C.T])), 2, cost_limit=torch.tensor(9))
+    batch = gm.k_best(
+        torch.from_numpy(np.stack([C, C.T])).to(device), 2, cost_limit=torch.tensor(9)
+    )
     assert batch.objective.shape == (2, 2)
     assert isinstance(batch.counts, torch.Tensor)
     assert batch[0].objective.tolist() == batch.objective[0].tolist()
@@ -40,14 +45,24 @@ def test_alternatives_of_tensors_are_tensors():
         assert given.row_block is None
         assert len(pickle.loads(pickle.dumps(own))) == len(given)
         gm.verify(costs, given)
-    assert isinstance(gm.alternatives(costs, a).row_block, torch.Tensor)
 
 
-def test_edges_of_tensors_are_tensors():
+@on_devices
+def test_alternatives_are_on_the_device_of_the_costs(device):
+    costs = torch.from_numpy(C).to(device)
+    given = gm.alternatives(costs, gm.assign(costs))
+    assert given.row_block.device.type == given.matrix.device.type == device
+    own = gm.alternatives(C, gm.assign(C))
+    assert given.matrix.to_dense().tolist() == own.matrix.toarray().tolist()
+    gm.verify(costs, given)
+
+
+@on_devices
+def test_edges_of_tensors_are_tensors(device):
     A = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]])
     for find in (gm.possible_edges, gm.forced_edges):
-        own, given = find(A), find(torch.from_numpy(A), torch.tensor([0, 1, 2]))
+        own, given = find(A), find(torch.from_numpy(A).to(device), torch.tensor([0, 1, 2]))
         assert given.edges().tolist() == own.edges().tolist()
         assert given.matrix.to_dense().tolist() == own.matrix.toarray().tolist()
         assert isinstance(given.row_to_col, torch.Tensor)
-        gm.verify(torch.from_numpy(A), given)
+        gm.verify(torch.from_numpy(A).to(device), given)

@@ -32,7 +32,7 @@ from gpumatch.cpu.numba_tools.error_free import difference_below
 
 __all__ = ["TYPES", "Boxes", "hide", "nearest", "show"]
 
-LEAF = 4
+LEAF = 8
 """Points of a leaf, at most."""
 LOOSE = 64
 """Points that may come before the boxes are made anew."""

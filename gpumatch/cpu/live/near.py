@@ -113,7 +113,7 @@ def _is_worn(nums2, x, near, cost, had):
     for at in range(length):
         k = near[x, at]
         within += k >= 0 and cost[x, at] - nums2[DUAL, k] <= had[x, length - 1]
-    return 4 * within < length
+    return 8 * within < length
 
 
 @short_kernel
