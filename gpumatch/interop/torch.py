@@ -8,6 +8,11 @@ Nothing waits for the device unless errors are to be raised, and nothing is copi
 if the costs are on a device. Assignments have no gradient. Each call is one custom operator, so
 `torch.compile` keeps its graph.
 
+A CUDA graph can hold `batch_linear_assignment` of problems of up to 1,024 rows and columns, whose
+costs are floats or integers of 32 bits. Make one call of the same shape and type before, as torch
+asks of all that is captured, because a kernel cannot be loaded meanwhile. What a graph cannot hold
+is a `CaptureError`, and does not spoil the graph.
+
 What is done with several rows of a search at once has no order, so where several assignments are
 optimal, another one may be found than SciPy finds. With ``ties="scipy"`` it is SciPy's own. This
 takes one row after the other, and is for tensors of the CPU. SciPy rounds large integers to floats.
@@ -16,9 +21,10 @@ Where this makes its assignment worse than an optimal one, that is given, with `
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -29,9 +35,10 @@ from gpumatch.costs import SideBySide
 from gpumatch.dispatch.arguments import check_one_of, checked_threads
 from gpumatch.dispatch.registry import SCIPYS_ORDER, load
 from gpumatch.interop.tensors import check_costs, on_its_stream, source_of
+from gpumatch.problems.device_batches import SHORT, assign_even
 from gpumatch.results.tensors import checked_on_error
 
-__all__ = ["batch_linear_assignment", "linear_sum_assignment"]
+__all__ = ["CaptureError", "batch_linear_assignment", "linear_sum_assignment"]
 
 
 TIES = ("any", "scipy")
@@ -39,6 +46,10 @@ FLOAT_INTEGERS = 2**53
 """float64 holds every integer up to this."""
 
 OnError = Literal["raise", "mark"] | None
+
+
+class CaptureError(RuntimeError):
+    """A CUDA graph that is being captured cannot hold a call."""
 
 
 def batch_linear_assignment(
@@ -72,6 +83,10 @@ def batch_linear_assignment(
         If the costs are no dense tensor of real numbers.
     ValueError
         If an argument is wrong, or a problem's error is raised. `gpumatch.InfeasibleError` is one.
+    CaptureError
+        A RuntimeError: torch captures a CUDA graph, and that cannot hold the call, because a
+        problem has more than 1,024 rows or columns, the costs are integers of 64 bits, or errors
+        are to be raised.
 
     Examples
     --------
@@ -115,6 +130,8 @@ def linear_sum_assignment(
     ------
     TypeError, ValueError
         As for `batch_linear_assignment`.
+    CaptureError
+        A RuntimeError: torch captures a CUDA graph.
 
     Examples
     --------
@@ -195,9 +212,47 @@ def _is_rounded(costs: np.ndarray) -> bool:
 def _columns_of_rows(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor:
     if ties == "scipy":
         return _in_scipys_order(source_of(cost), cost.shape[1], on_error)
+    if _is_captured(cost):
+        return _columns_in_a_graph(cost, on_error)
     with on_its_stream(cost):
         batch = assign(source_of(cost), on_error=on_error)
         return torch.from_dlpack(batch.row_to_col).long()
+
+
+def _is_captured(cost: torch.Tensor) -> bool:
+    return cost.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def _columns_in_a_graph(cost: torch.Tensor, on_error: str) -> torch.Tensor:
+    """The columns by launches alone, in memory of torch's, which the graph keeps."""
+    if on_error == "raise":
+        raise CaptureError("on_error='raise' waits for the device, which a CUDA graph cannot")
+    if cost.numel() == 0:
+        return torch.full_like(_empty_columns(cost, "any", on_error), -1)
+    if cost.dtype in (torch.bool, torch.uint8, torch.int8, torch.int16):
+        cost = cost.int()
+    with on_its_stream(cost), _torchs_memory(cost.device):
+        batch = assign_even(source_of(cost), False, "full", None, on_error)
+        if batch is None:
+            raise CaptureError(
+                f"a CUDA graph can hold problems of up to {SHORT} rows and columns whose costs are "
+                f"floats or integers of 32 bits; got {tuple(cost.shape[1:])} of {cost.dtype}"
+            )
+        return torch.from_dlpack(batch.row_to_col).long()
+
+
+@contextlib.contextmanager
+def _torchs_memory(device: torch.device) -> Iterator[None]:
+    """Let CuPy allocate its arrays from torch, as bytes of tensors that they keep."""
+    import cupy
+
+    def allocate(nbytes: int) -> Any:
+        tensor = torch.empty(max(nbytes, 1), dtype=torch.uint8, device=device)
+        memory = cupy.cuda.UnownedMemory(tensor.data_ptr(), nbytes, tensor, device.index)
+        return cupy.cuda.MemoryPointer(memory, 0)
+
+    with cupy.cuda.using_allocator(allocate):
+        yield
 
 
 def _empty_columns(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor:
@@ -208,6 +263,8 @@ def _pairs_side_by_side(
     C: torch.Tensor, sizes: list[int], ties: str, on_error: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and columns of the pairs of each problem, in as many columns as the widest has."""
+    if _is_captured(C):
+        raise CaptureError("a CUDA graph cannot hold linear_sum_assignment: its sizes are copied")
     with on_its_stream(C):
         parts, count = _parts(source_of(C), sizes), C.shape[1]
         if ties == "scipy":

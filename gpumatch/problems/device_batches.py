@@ -26,12 +26,12 @@ from gpumatch.problems.small_problems import numbers_for
 from gpumatch.results.assignment import Assignment, BatchAssignment
 from gpumatch.running.control import Control, attach_result
 
-__all__ = ["assign_alone", "assign_even", "solve_on_device"]
+__all__ = ["SHORT", "assign_alone", "assign_even", "solve_on_device"]
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256
 """Bytes between the beginnings of two arrays, as separate allocations would have them."""
-_SHORT = 1024
+SHORT = 1024
 """Rows and columns of a problem for which a block has room on each device."""
 MOST = 2**24
 """Pairs of a problem of points up to which it is solved as a matrix, with the others of a batch."""
@@ -51,7 +51,7 @@ def assign_even(
     """
     control, dtype = Control(), costs.dtype
     if (
-        dtype not in _EVEN or costs.size == 0 or max(costs.shape[1:]) > _SHORT
+        dtype not in _EVEN or costs.size == 0 or max(costs.shape[1:]) > SHORT
         or not costs.flags.c_contiguous
         or type(maximize) is not bool
         or cardinality not in ("full", "any") or on_error not in ON_ERROR
@@ -108,7 +108,7 @@ def assign_alone(
     """
     control, dtype = Control(), costs.dtype
     if (
-        dtype not in _EVEN or costs.size == 0 or max(costs.shape) > _SHORT
+        dtype not in _EVEN or costs.size == 0 or max(costs.shape) > SHORT
         or not costs.flags.c_contiguous
         or type(maximize) is not bool
         or cardinality not in ("full", "any") or has_length(cost_limit)

@@ -150,12 +150,11 @@ def _objective_of(costs: Any, result: Any) -> Any:
         return None
     from gpumatch.results.gradients import costs_at, costs_of_pairs, with_value
 
-    if not isinstance(costs, PointCosts):
-        if hasattr(result, "flow_units"):
-            return None
-        total = costs_at(costs, result.row_ind, result.col_ind, result.pair_costs)
-    else:
+    total: Any = None
+    if isinstance(costs, PointCosts):
         total = costs_of_pairs(costs, result.row_ind, result.col_ind)
+    elif not hasattr(result, "flow_units"):
+        total = costs_at(costs, result.row_ind, result.col_ind, result.pair_costs)
     if total is None:
         return None
     if hasattr(result, "flow_units"):

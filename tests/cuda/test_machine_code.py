@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,7 +103,9 @@ def test_whatever_the_compiler_is_given_is_in_the_key(change):
 class Modules:
     """In the place of CuPy: notes the modules that are made, on a device of capability 9.0."""
 
-    def __init__(self, monkeypatch, *, cuda: int = 13, refuses: bool = False) -> None:
+    def __init__(
+        self, monkeypatch, *, cuda: int = 13, refuses: bool = False, is_captured: bool = False
+    ) -> None:
         import cupy
         from cupy.cuda import driver, runtime
 
@@ -111,6 +114,8 @@ class Modules:
         monkeypatch.setattr(cupy, "RawModule", self.module)
         monkeypatch.setattr(runtime, "driverGetVersion", lambda: 1000 * cuda + 20)
         monkeypatch.setattr(cupy.cuda, "Device", lambda: Device90)
+        stream = SimpleNamespace(ptr=7, is_capturing=lambda: is_captured)
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
 
     def module(self, **how):
         if "path" in how:
@@ -165,6 +170,14 @@ def test_what_has_no_machine_code_is_compiled(folder, monkeypatch, why):
     assert compiled["name_expressions"] == SOURCE.names(INT32)
     assert compiled["options"] == kernels.COMPILE_OPTIONS
     assert len(modules.made) == 1 + (why == "a refusal")
+
+
+def test_no_kernel_is_loaded_while_a_graph_is_captured(folder, monkeypatch):
+    archive(folder, "sm_90-cuda13.zip", KEY)
+    modules = Modules(monkeypatch, is_captured=True)
+    with pytest.raises(RuntimeError, match="make one call of this shape and type before"):
+        kernels.Kernels(SOURCE, INT32)[SOURCE.kernels[0]]
+    assert modules.made == []
 
 
 def test_kernels_that_are_compiled_apart_are_compiled_when_asked_for(folder, monkeypatch):

@@ -11,7 +11,12 @@ from scipy.optimize import linear_sum_assignment as one_by_one
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import gpumatch as gm  # noqa: E402
-from gpumatch.interop.torch import batch_linear_assignment, linear_sum_assignment  # noqa: E402
+from gpumatch.interop import torch as module  # noqa: E402
+from gpumatch.interop.torch import (  # noqa: E402
+    CaptureError,
+    batch_linear_assignment,
+    linear_sum_assignment,
+)
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 devices = pytest.mark.parametrize("device", DEVICES)
@@ -248,3 +253,97 @@ def test_a_training_loop(device):
         stream.synchronize()
         assert [len(rows) for rows, _ in pairs] == [2, 3, 9, 3]
     assert losses[-1] < losses[0] / 10
+
+
+# -- CUDA graphs -----------------------------------------------------------------------------------
+
+
+def captured(costs):
+    """A graph of a call, and its result, which every replay writes anew."""
+    batch_linear_assignment(costs)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        columns = batch_linear_assignment(costs)
+    return graph, columns
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bfloat16"])
+@pytest.mark.parametrize(
+    "shape", [(40, 7, 7), (64, 40, 100), (16, 100, 40), (8, 300, 300), (3, 1024, 1024)], ids=str
+)
+def test_a_graph_solves_other_costs_when_it_is_replayed(shape, dtype):
+    def drawn(seed):
+        generator = torch.Generator("cuda").manual_seed(seed)
+        costs = torch.rand(shape, generator=generator, device="cuda") * 200
+        return costs.to(getattr(torch, dtype))
+
+    costs = drawn(0)
+    graph, columns = captured(costs)
+    for seed in (1, 2, 3):
+        others = drawn(seed)
+        costs.copy_(others)
+        graph.replay()
+        # Calls of other shapes, and arrays of CuPy's, must not get the graph's memory or launches.
+        for count in (1, 5):
+            batch_linear_assignment(torch.rand((count, 320, 320), device="cuda").to(costs.dtype))
+        assert ((columns >= 0).sum(dim=1) == min(shape[1:])).all()
+        alone = gm.assign(others.double().cpu().numpy())
+        assert np.allclose(totals(others.double(), columns), alone.objective)
+        graph.replay()
+        again = columns.clone()
+        graph.replay()
+        assert np.allclose(totals(others.double(), again), totals(others.double(), columns))
+
+
+@pytest.mark.gpu
+def test_two_graphs_have_memory_of_their_own():
+    first, second = (torch.rand((9, 60, 60), device="cuda") for _ in range(2))
+    (one, of_first), (two, of_second) = captured(first), captured(second)
+    one.replay()
+    two.replay()
+    one.replay()
+    for costs, columns in ((first, of_first), (second, of_second)):
+        best = gm.assign(costs.double().cpu().numpy()).objective
+        assert np.allclose(totals(costs.double(), columns), best)
+
+
+@pytest.mark.gpu
+def test_a_marked_problem_of_a_graph_is_told_by_minus_one():
+    costs = torch.rand((5, 6, 6), device="cuda")
+    graph, columns = captured(costs)
+    costs[2, 3] = math.inf
+    costs[4, 0, 0] = math.nan
+    graph.replay()
+    assert (columns < 0).all(dim=1).tolist() == [False, False, True, False, True]
+    assert not (columns < 0).any(dim=1)[[0, 1, 3]].any()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("why", ["size", "type", "errors", "side by side"])
+def test_what_a_graph_cannot_hold_is_an_error_that_does_not_spoil_it(why):
+    good = torch.rand((3, 8, 8), device="cuda")
+    wide = torch.rand((1, 4, 1025), device="cuda")
+    calls = {
+        "size": lambda: batch_linear_assignment(wide),
+        "type": lambda: batch_linear_assignment(good.long()),
+        "errors": lambda: batch_linear_assignment(good, on_error="raise"),
+        "side by side": lambda: linear_sum_assignment(good, [3, 3, 2]),
+    }
+    batch_linear_assignment(good)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        with pytest.raises(CaptureError):
+            calls[why]()
+        columns = batch_linear_assignment(good)
+    graph.replay()
+    assert np.allclose(totals(good, columns), gm.assign(good.cpu().numpy()).objective)
+
+
+def test_calls_that_wait_are_refused_before_a_graph_is_spoiled(monkeypatch):
+    monkeypatch.setattr(module, "_is_captured", lambda _: True)
+    costs = torch.rand((2, 3, 3))
+    with pytest.raises(CaptureError, match="a CUDA graph cannot"):
+        batch_linear_assignment(costs, on_error="raise")
+    with pytest.raises(CaptureError, match="a CUDA graph cannot"):
+        linear_sum_assignment(costs, [1, 2])

@@ -123,7 +123,7 @@ def test_what_teams_give_up_is_solved_together(maximize, dtype, monkeypatch):
     if int(cp.cuda.Device().compute_capability) < 90:
         pytest.skip("the device has no clusters of blocks")
     tune(monkeypatch, device_tuning, of_a_block=(64, 64), together=64, **AT_ONCE_GIVEN_UP)
-    monkeypatch.setattr(device_batches, "_SHORT", 64)
+    monkeypatch.setattr(device_batches, "SHORT", 64)
     solved, solve = [], device_batch.stacked.solve
     monkeypatch.setattr(
         device_batch.stacked,

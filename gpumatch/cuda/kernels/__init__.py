@@ -120,6 +120,7 @@ class Kernels:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._functions:
+            _check_not_captured(name)
             program = next(kernels for kernels in self._source.programs() if name in kernels)
             with compiling():
                 functions = self._functions_of(program)
@@ -165,6 +166,18 @@ def kernels_for(source: Source, **dtypes: np.dtype) -> Kernels:
 @functools.cache
 def _kernels(source: Source, dtypes: tuple[tuple[str, np.dtype], ...], _device: int) -> Kernels:
     return Kernels(source, {name: source.types[name][dtype.name] for name, dtype in dtypes})
+
+
+def _check_not_captured(name: str) -> None:
+    """Raise RuntimeError if a graph is being captured, which loading a kernel would spoil."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    if stream.ptr and stream.is_capturing():
+        raise RuntimeError(
+            f"the kernel {name} cannot be loaded while a CUDA graph is captured: make one call of "
+            "this shape and type before"
+        )
 
 
 def _loaded(source: Source, names: tuple[str, ...]) -> list[Any] | None:
