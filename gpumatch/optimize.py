@@ -18,7 +18,7 @@ from gpumatch.assignment import assign
 from gpumatch.costs import CostBatch, Costs, DenseCosts, overflow_of_sums
 from gpumatch.dispatch.arguments import checked_threads
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.numeric.arrays import as_array, refuse_masks
+from gpumatch.numeric.arrays import PROTOCOLS, as_array, refuse_masks
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.frames import are_plain, limits_of, pairs_of_many, pairs_of_one, solver
 from gpumatch.running.interrupts import InterruptsHeld
@@ -195,7 +195,8 @@ def _array(cost_matrix: Any) -> Any:
     """The costs as an array on their device."""
     if is_tensor(cost_matrix):
         cost_matrix = source_of(cost_matrix)
-    if hasattr(cost_matrix, "__cuda_array_interface__") or hasattr(cost_matrix, "to_numpy"):
+    has_array = hasattr(cost_matrix, "__array__") and not hasattr(cost_matrix, "to_numpy")
+    if not has_array and any(hasattr(cost_matrix, name) for name in (*PROTOCOLS, "to_numpy")):
         return as_array(cost_matrix, "cost_matrix")
     refuse_masks(cost_matrix, "cost_matrix")
     return asarray(cost_matrix)  # no subclass

@@ -15,7 +15,7 @@ from gpumatch.costs.base import Costs
 from gpumatch.costs.points import PointCosts
 from gpumatch.dispatch.by_device import fill_clouds, require_device_memory
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.numeric.arrays import as_array, for_kernels
+from gpumatch.numeric.arrays import PROTOCOLS, as_array, for_kernels
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
 
@@ -32,7 +32,6 @@ _READ_IN_PLACE = {np.dtype(kind) for kind in "?Bilqfd"}
 Other integers are copied as float64. Batches of problems of 8 to 128 rows take 1 to 6 % longer so,
 and those of 32-bit integers or float32 would take 4 to 10 %.
 """
-_PROTOCOLS = ("__array__", "__cuda_array_interface__", "__dlpack__")
 
 
 def native(values: np.ndarray) -> np.ndarray | None:
@@ -54,7 +53,7 @@ def _is_on_device(part: Any) -> bool:
 
 def _part(costs: Any, k: int) -> Any:
     """The costs of one problem of a list: as they are, if they have a shape and can be read."""
-    is_read = hasattr(costs, "shape") and not hasattr(costs, "to_numpy")
+    is_read = hasattr(costs, "shape") and isinstance(getattr(costs, "dtype", None), np.dtype)
     if is_read and not isinstance(costs, np.ma.MaskedArray):
         return costs
     return as_array(costs, f"problem {k}")
@@ -64,7 +63,7 @@ def _dimensions(values: Any, name: str) -> int:
     """The dimensions of an array, or of what can be read as one; 0 of anything else."""
     if hasattr(values, "ndim"):
         return int(values.ndim)
-    is_read = any(hasattr(values, protocol) for protocol in _PROTOCOLS)
+    is_read = any(hasattr(values, protocol) for protocol in PROTOCOLS)
     return int(as_array(values, name).ndim) if is_read else 0
 
 

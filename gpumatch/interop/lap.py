@@ -39,6 +39,7 @@ from numpy import empty, ndarray
 from gpumatch.assignment import assign
 from gpumatch.costs import SparseCosts
 from gpumatch.dispatch.arguments import check_one_of, checked_threads
+from gpumatch.numeric.arrays import as_array
 from gpumatch.optimize import linear_sum_assignment, linear_sum_assignment_batch
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.frames import mates_of, total_of
@@ -78,6 +79,10 @@ OUTPUTS = ("indices", "pairs")
 
 
 # -- mates -----------------------------------------------------------------------------------------
+
+
+def _array(values: Any) -> np.ndarray:
+    return np.asarray(as_array(values, "the costs"))
 
 
 def lapjv(
@@ -122,7 +127,7 @@ def lapjv(
     (array([-1,  1], dtype=int32), array([-1,  1, -1], dtype=int32))
     """
     if type(cost) is not ndarray:
-        cost = np.asarray(cost)
+        cost = _array(cost)
     rows, cols, is_full = _pairs(cost, extend_cost, cost_limit)
     x, y = mates_of(rows, cols, cost.shape)
     if not return_cost:
@@ -163,7 +168,7 @@ def lapmod(
     ValueError
         If the arrays are no such matrix.
     """
-    cc, ii, kk = np.asarray(cc), np.asarray(ii), np.asarray(kk)
+    cc, ii, kk = _array(cc), _array(ii), _array(kk)
     _check_sparse(n, cc, ii, kk)
     costs = SparseCosts((ii, kk, cc, (n, n)))
     if n * n <= max(DENSE, 2 * cc.size):
@@ -187,7 +192,7 @@ def lapjvx(
 
     Parameters and errors are those of `lapjv`.
     """
-    cost = np.asarray(cost)
+    cost = _array(cost)
     rows, cols, is_full = _pairs(cost, extend_cost, cost_limit)
     found = rows, cols.astype(np.int32)
     return (_total(cost, rows, cols, is_full), *found) if return_cost else found
@@ -200,7 +205,7 @@ def lapjvxa(
 
     Parameters and errors are those of `lapjv`.
     """
-    cost = np.asarray(cost)
+    cost = _array(cost)
     rows, cols, is_full = _pairs(cost, extend_cost, cost_limit)
     found = _stacked(rows, cols, np.int32)
     return (_total(cost, rows, cols, is_full), found) if return_cost else found
@@ -231,7 +236,7 @@ def lapjvs(
     ValueError
         As of `lapjv`, and if no full assignment exists.
     """
-    cost = np.asarray(cost)
+    cost = _array(cost)
     rows, cols = _full_pairs(cost, extend_cost is not False)
     found: tuple[Any, Any] = rows, cols
     if not jvx_like:
@@ -250,7 +255,7 @@ def lapjvsa(
 
     Parameters and errors are those of `lapjvs`.
     """
-    cost = np.asarray(cost)
+    cost = _array(cost)
     rows, cols = _full_pairs(cost, extend_cost is not False)
     found = _stacked(rows, cols, np.int64)
     return (total_of(cost, rows, cols), found) if return_cost else found
@@ -261,7 +266,7 @@ def lapjvc(cost: Any, return_cost: bool = True) -> Any:
 
     NaN and both infinities forbid a pair. Rows and columns may differ in number.
     """
-    cost = np.asarray(cost)
+    cost = _array(cost)
     _check_dimensions(cost)
     try:
         rows, cols = linear_sum_assignment(cost)
@@ -297,7 +302,7 @@ def lapjvr(
     ValueError
         As of `lapjv`, and if no full assignment exists.
     """
-    cost = np.asarray(cost)
+    cost = _array(cost)
     rows, cols, is_full = _pairs(_in_precision(cost, precision), extend_cost, cost_limit)
     if not is_full:
         raise ValueError("cost matrix is infeasible")
@@ -406,7 +411,7 @@ def lapjvr_batch(
 
     Parameters and errors are those of `lapjvx_batch` and `lapjvr`.
     """
-    given = np.asarray(costs)
+    given = _array(costs)
     rounded = _in_precision(given, precision)
     _, pairs = _full_pairs_of_batch(rounded, extend_cost, cost_limit, n_threads)
     forms = [_in_form(rows, cols, output) for rows, cols in pairs]
@@ -466,7 +471,7 @@ def _pairs_of_batch(
     costs: Any, extend: bool, limit: float, n_threads: int | None
 ) -> tuple[np.ndarray, list[Any], np.ndarray]:
     """The costs as an array, the pairs of each problem, and whether all of them are allowed."""
-    costs = np.asarray(costs)
+    costs = _array(costs)
     _check_dimensions(costs, 3)
     _check_limit(limit)
     threads = checked_threads(max(int(n_threads), 1) if n_threads else None)

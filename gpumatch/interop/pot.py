@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.interop.tensors import is_tensor, source_of, tensor_of
-from gpumatch.numeric.arrays import is_sparse
+from gpumatch.numeric.arrays import PROTOCOLS, array_of, as_array, is_sparse
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.results.transport import Transport
 from gpumatch.transportation import transport
@@ -189,13 +189,14 @@ class _Given:
 
     def __init__(self, a: Any, b: Any, M: Any) -> None:
         self.given = a, b, M
-        arrays = [source_of(part) if is_tensor(part) else part for part in (a, b, M)]
-        if isinstance(arrays[2], tuple):  # a sparse tensor
+        arrays = [_readable(part) for part in (a, b, M)]
+        if isinstance(arrays[2], tuple) and is_tensor(M):  # a sparse one
             arrays[2] = _matrix_of(*arrays[2])
         self.is_sparse = is_sparse(arrays[2])
         self.costs = arrays[2].tocsr().astype(np.float64) if self.is_sparse else _floats(arrays[2])
         self.shape: tuple[int, int] = self.costs.shape
-        self.like = next((part for part in (a, b) if part is not None and len(part)), M)
+        sides = zip((a, b), arrays)
+        self.like = next((part for part, array in sides if array is not None and len(array)), M)
         masses = []
         for part, length in zip(arrays[:2], self.shape):
             is_empty = part is None or len(part) == 0
@@ -333,13 +334,13 @@ class _Given:
     def _is_integer(self) -> bool:
         if is_tensor(self.like):
             return not self.like.is_floating_point()
-        return np.asarray(self.like).dtype.kind in "biu" if not self.is_sparse else False
+        return np.asarray(_readable(self.like)).dtype.kind in "biu" if not self.is_sparse else False
 
     def _number(self, values: Any) -> Any:
         """An array in the dtype of the masses."""
         if is_tensor(self.like) or is_sparse(self.like):
             return values
-        dtype = np.asarray(self.like).dtype
+        dtype = np.asarray(_readable(self.like)).dtype
         return values.astype(dtype) if dtype.kind in "biuf" else values
 
     def _like(self, values: np.ndarray) -> Any:
@@ -349,13 +350,18 @@ class _Given:
         return self._number(values)
 
 
+def _readable(values: Any) -> Any:
+    """An array, or what `_floats` can make one of; a tuple of arrays of a sparse tensor."""
+    if is_tensor(values):
+        return source_of(values)
+    if any(hasattr(values, name) for name in PROTOCOLS) and not is_sparse(values):
+        return as_array(values, "M, a and b")
+    return values
+
+
 def _floats(values: Any) -> np.ndarray:
     """An array of float64 on the host."""
-    if is_tensor(values):
-        values = source_of(values)
-    if hasattr(values, "get") and not isinstance(values, np.ndarray):
-        values = values.get()  # of a device
-    return np.asarray(values, np.float64)
+    return np.asarray(array_of(np, _readable(values)), np.float64)
 
 
 def _matrix_of(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> Any:

@@ -24,11 +24,12 @@ import numpy as np
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.dispatch.by_device import cover_for
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
 from gpumatch.linalg.refinement import NEVER, Equations, Sides, exponents, refined, times_power
-from gpumatch.numeric.arrays import is_sparse
+from gpumatch.numeric.arrays import as_array, is_sparse
 
 __all__ = [
     "LU",
@@ -351,7 +352,7 @@ def checked_sides(b: Any, matrix: Any) -> np.ndarray:
     """Right-hand sides for a matrix, in the precision of their solutions."""
     if is_sparse(b):
         raise TypeError("b must be dense, because solutions are; got a sparse matrix: b.toarray()")
-    right = np.asarray(b)
+    right = np.asarray(as_array(source_of(b) if is_tensor(b) else b, "b"))
     if right.dtype.kind not in "biufc":
         raise TypeError(f"b must hold numbers; got dtype {right.dtype}")
     if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+PROTOCOLS = ("__array__", "__array_interface__", "__cuda_array_interface__", "__dlpack__")
+"""What arrays of other libraries have, by which their memory is read."""
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 
@@ -80,9 +82,11 @@ def _of_frame(frame: Any, name: str) -> Any:
 def has_length(values: Any) -> bool:
     """True for a sequence, and for an array of at least one dimension.
 
-    Arrays without dimensions have `__len__` too. They are numbers.
+    Arrays without dimensions have `__len__` too. They are numbers. Arrays of some libraries have no
+    `__len__`, but a protocol.
     """
-    return hasattr(values, "__len__") and getattr(values, "ndim", 1) != 0
+    is_one = hasattr(values, "__len__") or any(hasattr(values, name) for name in PROTOCOLS)
+    return is_one and getattr(values, "ndim", 1) != 0
 
 
 def from_dlpack(values: Any) -> Any:

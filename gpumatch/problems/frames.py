@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.numeric.arrays import has_length
+from gpumatch.numeric.arrays import as_array, has_length
 from gpumatch.problems.request import checked_limit
 from gpumatch.running.interrupts import InterruptsHeld
 
@@ -113,8 +113,8 @@ def _as_floats(values: np.ndarray) -> np.ndarray | None:
 def _as_gates(limits: Any, nrows: int) -> np.ndarray | None:
     """Return finite limits of so many rows as float64; None if they are anything else."""
     try:
-        gates = np.asarray(limits)
-    except ValueError:  # of different lengths
+        gates = np.asarray(as_array(limits, "cost_limit"))
+    except (TypeError, ValueError):  # of different lengths
         return None
     own = _as_floats(gates) if gates.shape == (nrows,) else None
     if own is None or not (abs(own) <= _LARGEST).all():
@@ -137,6 +137,8 @@ def limits_of(cost_limit: Any, count: int) -> Sequence[Any] | None:
     """
     if not has_length(cost_limit) or isinstance(cost_limit, str):
         return None
+    if not hasattr(cost_limit, "__len__"):
+        cost_limit = as_array(cost_limit, "cost_limit")
     if len(cost_limit) != count:
         raise ValueError(
             f"cost_limit must be a number, or have {count} limits, one for each frame or for the "
