@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterable
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -18,6 +18,13 @@ from gpumatch.dispatch.arguments import (
     checked_seed,
     checked_threads,
     refuse_unknown,
+)
+from gpumatch.dispatch.named_arguments import (
+    AnyAssignArguments,
+    AssignArguments,
+    AuctionArguments,
+    SwitchingArguments,
+    TreeArguments,
 )
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.numeric.arrays import device_array, is_sparse
@@ -54,12 +61,26 @@ def assign(
 ) -> LexicographicAssignment: ...
 @overload
 def assign(
+    C: Any, *, algorithm: Literal["auto"] = ..., **arguments: Unpack[AnyAssignArguments]
+) -> Assignment: ...
+@overload
+def assign(
     C: Any,
     *,
-    objective: Literal["sum"] = ...,
-    cardinality: Cardinality = ...,
-    backend: BackendName = ...,
-    **arguments: Any,
+    algorithm: Literal["engine", "shortest-augmenting-path", "hungarian-classical"],
+    **arguments: Unpack[AssignArguments],
+) -> Assignment: ...
+@overload
+def assign(
+    C: Any, *, algorithm: Literal["hungarian-tree"], **arguments: Unpack[TreeArguments]
+) -> Assignment: ...
+@overload
+def assign(
+    C: Any, *, algorithm: Literal["auction"], **arguments: Unpack[AuctionArguments]
+) -> Assignment: ...
+@overload
+def assign(
+    C: Any, *, algorithm: Literal["dgs"], **arguments: Unpack[SwitchingArguments]
 ) -> Assignment: ...
 @with_interrupts_result
 def assign(

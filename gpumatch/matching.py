@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import MatchingTask
 from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.dispatch.backends import choose_matching
 from gpumatch.dispatch.by_device import count_matched, no_mates
+from gpumatch.dispatch.named_arguments import AnyMatchingArguments, MatchingArguments
 from gpumatch.dispatch.registry import STARTS, BackendName, StartName
 from gpumatch.interop.tensors import is_tensor
 from gpumatch.numeric.arrays import array_of, first_true
@@ -26,19 +27,21 @@ from gpumatch.running.control import Callback, Control, attach_result, with_inte
 def maximum_matching(
     A: Any,
     *,
-    algorithm: str = ...,
-    init: StartName = ...,
-    backend: BackendName = ...,
-    initial: Any = ...,
-    row_nodes: Iterable[Hashable] | None = ...,
+    algorithm: Literal["auto", "apfb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs", "apsb-gpubfs-wr"] = (
+        ...
+    ),
     row_capacity: None = None,
     col_capacity: None = None,
-    seed: int = ...,
-    threads: int | None = ...,
-    time_limit: float | None = ...,
-    progress: bool = ...,
-    callback: Callback | None = ...,
-    **options: str,
+    **arguments: Unpack[AnyMatchingArguments],
+) -> Matching: ...
+@overload
+def maximum_matching(
+    A: Any,
+    *,
+    algorithm: Literal["engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"],
+    row_capacity: None = None,
+    col_capacity: None = None,
+    **arguments: Unpack[MatchingArguments],
 ) -> Matching: ...
 @overload
 def maximum_matching(

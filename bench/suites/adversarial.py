@@ -121,7 +121,7 @@ class Default(Engine):
         return problem.on_gpu if self.backend == "cuda" else problem.costs
 
 
-def own(algorithm: str, threads: int) -> Callable[[Any], Solver]:
+def own(algorithm: Any, threads: int) -> Callable[[Any], Solver]:
     """Another algorithm of ours."""
 
     def prepare(problem: Any) -> Solver:

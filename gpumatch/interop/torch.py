@@ -209,7 +209,7 @@ def _is_rounded(costs: np.ndarray) -> bool:
     return 4 * (min(costs.shape) + 1) * largest > FLOAT_INTEGERS
 
 
-def _columns_of_rows(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor:
+def _columns_of_rows(cost: torch.Tensor, ties: str, on_error: Any) -> torch.Tensor:
     if ties == "scipy":
         return _in_scipys_order(source_of(cost), cost.shape[1], on_error)
     if _is_captured(cost):
@@ -260,7 +260,7 @@ def _empty_columns(cost: torch.Tensor, ties: str, on_error: str) -> torch.Tensor
 
 
 def _pairs_side_by_side(
-    C: torch.Tensor, sizes: list[int], ties: str, on_error: str
+    C: torch.Tensor, sizes: list[int], ties: str, on_error: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows and columns of the pairs of each problem, in as many columns as the widest has."""
     if _is_captured(C):
