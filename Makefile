@@ -1,6 +1,6 @@
 # make demo   match a real matrix and a mesh, and prove the result
 # make test   the tests that need no GPU, except those marked long
-# make lint   ruff and mypy
+# make lint   ruff, mypy and pyright
 # make test-long   the tests marked long
 # make test-bounds   the tests of the CPU's kernels, which then check every index
 # make test-lowest   some tests with the lowest versions that pyproject.toml admits
@@ -55,6 +55,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs $(VENV)/site
