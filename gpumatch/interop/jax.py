@@ -15,10 +15,8 @@ integers. `gpumatch.assign` takes arrays of JAX outside of compiled programs, an
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -28,6 +26,8 @@ from jax.experimental.buffer_callback import buffer_callback
 
 from gpumatch.assignment import assign as solve
 from gpumatch.dispatch.arguments import checked_flag
+from gpumatch.interop.streams import on_stream
+from gpumatch.problems.device_batches import solve_even
 
 __all__ = [
     "Assigned",
@@ -257,43 +257,75 @@ def _at_columns(cost: jax.Array, row_to_col: jax.Array) -> jax.Array:
 def _found(cost: jax.Array, options: _Options, *names: str) -> list[jax.Array]:
     """These attributes of the batch of all problems, each with the leading dimensions."""
     *lead, nrows, ncols = cost.shape
-    dual = jnp.promote_types(cost.dtype, jnp.zeros(0).dtype)
-    forms: dict[str, tuple[tuple[int, ...], Any]] = {
-        "row_to_col": ((*lead, nrows), jnp.int32),
-        "col_to_row": ((*lead, ncols), jnp.int32),
-        "row_dual": ((*lead, nrows), dual),
-        "col_dual": ((*lead, ncols), dual),
-        "proven": (tuple(lead), bool),
+    both, dual = nrows + ncols, jnp.promote_types(cost.dtype, jnp.zeros(0).dtype)
+    forms: dict[str, tuple[tuple[int, ...], Any, Any]] = {
+        "mates": ((*lead, both), jnp.int32, -1),
+        "duals": ((*lead, both), dual, 0),
+        "proven": (tuple(lead), bool, True),
     }
-    wanted = [forms[name] for name in names]
+    rows, cols = slice(nrows), slice(nrows, None)
+    parts: dict[str, tuple[str, Any]] = {
+        "row_to_col": ("mates", rows),
+        "col_to_row": ("mates", cols),
+        "row_dual": ("duals", rows),
+        "col_dual": ("duals", cols),
+        "proven": ("proven", None),
+    }
+    wanted = [*dict.fromkeys(parts[name][0] for name in names)]
     if math.prod(cost.shape) == 0:
-        nothing: dict[Any, Any] = {jnp.int32: -1, bool: True}
-        return [jnp.full(shape, nothing.get(dtype, 0), dtype) for shape, dtype in wanted]
-    search = buffer_callback(
-        functools.partial(_search, options, names),
-        [jax.ShapeDtypeStruct(*form) for form in wanted],
-        vmap_method="broadcast_all",
-    )
-    return search(jax.lax.stop_gradient(cost))
+        whole = [
+            jnp.full(shape, none, kind) for shape, kind, none in map(forms.__getitem__, wanted)
+        ]
+    else:
+        search = buffer_callback(
+            functools.partial(_search, options, wanted),
+            [jax.ShapeDtypeStruct(*forms[name][:2]) for name in wanted],
+            vmap_method="broadcast_all",
+        )
+        whole = search(jax.lax.stop_gradient(cost))
+    found = dict(zip(wanted, whole))
+    chosen = (parts[name] for name in names)
+    return [found[name] if part is None else found[name][..., part] for name, part in chosen]
 
 
 def _search(options: _Options, names: Any, context: Any, out: Any, cost: Any) -> None:
-    """Solve the batch in the buffers of a device, and write its attributes into other buffers."""
-    with _arrays(context, (cost, *out)) as (costs, *results):
-        problems = costs.reshape(-1, *costs.shape[-2:])
-        batch = solve(problems, on_error="mark", **options._asdict())
-        for name, result in zip(names, results):
-            result[...] = getattr(batch, name).reshape(result.shape)
-
-
-@contextlib.contextmanager
-def _arrays(context: Any, buffers: Any) -> Iterator[list[Any]]:
-    """Arrays of buffers that are all on the host, or all on a GPU whose stream is then current."""
-    kind, number = buffers[0].__dlpack_device__()
+    """Solve the batch, and write its arrays of these names into buffers, all on one device."""
+    kind, number = cost.__dlpack_device__()
     if kind == _HOST:
-        yield [*map(np.asarray, buffers)]
+        problems = np.asarray(cost)
+        _write(_solved(problems, options), names, [*map(np.asarray, out)])
         return
     import cupy
 
-    with cupy.cuda.Device(number), cupy.cuda.ExternalStream(context.stream, number):
-        yield [*map(cupy.asarray, buffers)]
+    with on_stream(context.stream, number):
+        given = {name: _address(buffer) for name, buffer in zip(names, out) if name != "duals"}
+        shape = math.prod(cost.shape[:-2]), *cost.shape[-2:]
+        room = solve_even(_address(cost), shape, np.dtype(cost.dtype), *options, given)
+        if room is None:
+            batch = _solved(cupy.asarray(cost), options)
+            _write(batch, names, [*map(cupy.asarray, out)])
+        elif "duals" in names:
+            duals = cupy.asarray(out[names.index("duals")])
+            duals[...] = room.array("numbers")[:, : duals.shape[-1]].reshape(duals.shape)
+
+
+def _address(buffer: Any) -> int:
+    return buffer.__cuda_array_interface__["data"][0]
+
+
+def _solved(costs: Any, options: _Options) -> Any:
+    problems = costs.reshape(-1, *costs.shape[-2:])
+    return solve(problems, on_error="mark", **options._asdict())
+
+
+def _write(batch: Any, names: Any, out: list[Any]) -> None:
+    """Write the arrays of a batch, with those of the columns behind those of the rows."""
+    sides = {"mates": ("row_to_col", "col_to_row"), "duals": ("row_dual", "col_dual")}
+    for name, target in zip(names, out):
+        if name in sides:
+            rows, cols = (getattr(batch, side) for side in sides[name])
+            nrows = rows.shape[1]
+            target[..., :nrows] = rows.reshape(*target.shape[:-1], nrows)
+            target[..., nrows:] = cols.reshape(*target.shape[:-1], cols.shape[1])
+        else:
+            target[...] = batch.proven.reshape(target.shape)

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from gpumatch.interop.streams import on_stream
 from gpumatch.numeric.arrays import any_true, array_module, from_dlpack, is_instance
 
 __all__ = [
@@ -133,13 +134,8 @@ def on_its_stream(tensor: Any) -> Iterator[None]:
     if not tensor.is_cuda:
         yield
         return
-    import cupy
-
     stream = sys.modules["torch"].cuda.current_stream(tensor.device)
-    with (
-        cupy.cuda.Device(tensor.device.index),
-        cupy.cuda.ExternalStream(stream.cuda_stream, tensor.device.index),
-    ):
+    with on_stream(stream.cuda_stream, tensor.device.index):
         yield
 
 

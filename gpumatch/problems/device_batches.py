@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from gpumatch.problems.small_problems import numbers_for
 from gpumatch.results.assignment import Assignment, BatchAssignment
 from gpumatch.running.control import Control, attach_result
 
-__all__ = ["SHORT", "assign_alone", "assign_even", "solve_on_device"]
+__all__ = ["SHORT", "Room", "assign_alone", "assign_even", "solve_even", "solve_on_device"]
 
 _INT32, _INT64, _FLOAT64, _BOOL = map(np.dtype, ("i4", "i8", "f8", "?"))
 _ALIGNED = 256
@@ -37,6 +37,7 @@ MOST = 2**24
 """Pairs of a problem of points up to which it is solved as a matrix, with the others of a batch."""
 MADE_AT_ONCE = 2**28
 """Entries of matrices that are made at a time: 2 GiB."""
+NOTHING_GIVEN: Mapping[str, int] = {}
 _EVEN = frozenset(map(np.dtype, ("i4", "f4", "f8")))
 """The dtypes that kernels take in one launch."""
 
@@ -49,30 +50,14 @@ def assign_even(
     None if another way must answer: a problem may need more than the kernels, or its error must be
     raised now.
     """
-    control, dtype = Control(), costs.dtype
-    if (
-        dtype not in _EVEN or costs.size == 0 or max(costs.shape[1:]) > SHORT
-        or not costs.flags.c_contiguous
-        or type(maximize) is not bool
-        or cardinality not in ("full", "any") or on_error not in ON_ERROR
-    ):  # fmt: skip
+    control = Control()
+    if not costs.flags.c_contiguous or on_error not in ON_ERROR:
         return None
-    count, nrows, ncols = costs.shape
-    is_integer = dtype.kind == "i"
-    limit = checked_limit(cost_limit, is_integer, maximize)
-    is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
-    if limit is not None and abs(limit) > largest:
-        return None
-    room = _Room(count, nrows, ncols, _INT64 if is_integer else _FLOAT64)
-    sizes = _even_sizes(count, nrows, ncols)
-    task = DeviceBatch(
-        dtype, (costs.data.ptr,), (ncols,), sizes, nrows * ncols,
-        wish_for(maximize, cardinality, limit), largest, is_integer, room.addresses(),
-    )  # fmt: skip
     with control.part("search"):
-        if not load(BATCHES["cuda"])(task):
-            return None
-    if on_error == "raise" and not room.array("proven").get().all():
+        room = solve_even(
+            costs.data.ptr, costs.shape, costs.dtype, maximize, cardinality, cost_limit
+        )
+    if room is None or (on_error == "raise" and not room.array("proven").get().all()):
         return None
 
     def errors() -> dict[int, Exception]:
@@ -89,12 +74,45 @@ def assign_even(
         room.read,
         maximize=maximize,
         cardinality=cardinality,
-        cost_limit=limit,
+        cost_limit=checked_limit(cost_limit, costs.dtype.kind == "i", maximize),
         stats={"algorithm": "engine", "backend": "cuda", **control.statistics()},
-        sizes=sizes,
+        sizes=_even_sizes(*costs.shape),
         marks=None,
         errors={} if on_error == "raise" else errors,
     )
+
+
+def solve_even(
+    address: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    maximize: bool,
+    cardinality: str,
+    cost_limit: Any,
+    given: Mapping[str, int] = NOTHING_GIVEN,
+) -> Room | None:
+    """Launch the kernel for an array of problems at this address on the current device.
+
+    The results are in the room that is returned, or at the addresses that are `given` for some of
+    the names of `DeviceResults`. None if another way must answer.
+    """
+    count, nrows, ncols = shape
+    if (
+        dtype not in _EVEN or not count * nrows * ncols or max(nrows, ncols) > SHORT
+        or type(maximize) is not bool or cardinality not in ("full", "any")
+    ):  # fmt: skip
+        return None
+    is_integer = dtype.kind == "i"
+    limit = checked_limit(cost_limit, is_integer, maximize)
+    is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
+    if limit is not None and abs(limit) > largest:
+        return None
+    room = Room(count, nrows, ncols, _INT64 if is_integer else _FLOAT64, given)
+    task = DeviceBatch(
+        dtype, (address,), (ncols,), _even_sizes(count, nrows, ncols), nrows * ncols,
+        wish_for(maximize, cardinality, limit), largest, is_integer, room.addresses(),
+    )  # fmt: skip
+    return room if load(BATCHES["cuda"])(task) else None
 
 
 def assign_alone(
@@ -123,7 +141,7 @@ def assign_alone(
         is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
         if not most_steps or (limit is not None and abs(limit) > largest):
             return None
-        room = _Room(1, nrows, ncols, _INT64 if is_integer else _FLOAT64)
+        room = Room(1, nrows, ncols, _INT64 if is_integer else _FLOAT64)
         task = DeviceBatch(
             dtype, (costs.data.ptr,), (ncols,), _even_sizes(1, nrows, ncols), nrows * ncols,
             wish_for(maximize, cardinality, limit), largest, is_integer, room.addresses(),
@@ -162,7 +180,7 @@ def assign_alone(
     )
 
 
-def _found_alone(task: DeviceBatch, room: _Room) -> dict[str, np.ndarray] | None:
+def _found_alone(task: DeviceBatch, room: Room) -> dict[str, np.ndarray] | None:
     """The results of one launch, on the host; None if it cannot solve the problem."""
     return room.on_host() if load(BATCHES["cuda"])(task) else None
 
@@ -224,7 +242,7 @@ def _solve(
         return batch.solve_all()
     batch.cost_limit, batch.xp = limit, cupy
     number = _INT64 if is_integer else _FLOAT64
-    results = _Room(count, nrows, both - nrows, number).arrays()
+    results = Room(count, nrows, both - nrows, number).arrays()
     batch.mates, batch.numbers, batch.objective, batch.gap = results[:4]
     batch.size, batch.proven = results.pairs, results.proven
     batch.names["backend"] = "cuda"
@@ -290,22 +308,33 @@ def _mark_shorter_sides(batch: Batch) -> None:
             batch.marks[k, batch.nrows : batch.nrows + cols] = True
 
 
-class _Room:
+class Room:
     """Memory for the results on a device, in one piece, because each allocation takes time.
 
-    It makes arrays on demand, by the names of `DeviceResults`.
+    It makes arrays on demand, by the names of `DeviceResults`. Some may be `given` elsewhere, by
+    their addresses; then there are none of these here.
     """
 
-    def __init__(self, count: int, nrows: int, ncols: int, number: np.dtype) -> None:
+    def __init__(
+        self,
+        count: int,
+        nrows: int,
+        ncols: int,
+        number: np.dtype,
+        given: Mapping[str, int] = NOTHING_GIVEN,
+    ) -> None:
         import cupy
 
+        self._given = given
         self._parts, nbytes = _layout(count, nrows, ncols, number)
         self._memory, self._nrows, self._both = cupy.cuda.alloc(nbytes), nrows, nrows + ncols
 
     def addresses(self) -> DeviceResults:
         """The addresses of the arrays."""
         first, nrows = self._memory.ptr, self._nrows
-        begins = [first + begin for _, _, begin in self._parts.values()]
+        begins = [
+            self._given.get(name, first + begin) for name, (_, _, begin) in self._parts.items()
+        ]
         return DeviceResults._make([*begins, nrows, self._both - nrows])
 
     def array(self, name: str) -> Any:

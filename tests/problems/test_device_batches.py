@@ -35,7 +35,7 @@ def test_results_share_a_piece_of_memory_without_overlap(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     for number in (np.dtype(np.int64), np.dtype(np.float64)):
-        room = device_batches._Room(7, 3, 5, number)
+        room = device_batches.Room(7, 3, 5, number)
         places, arrays = room.addresses(), room.arrays()
         assert (
             (places.most_rows, places.most_cols) == (3, 5) == (arrays.most_rows, arrays.most_cols)
