@@ -17,7 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.dispatch.by_device import csr_for, find_on_host, require_device_memory
+from gpumatch.dispatch.by_device import (
+    csr_for,
+    find_on_device,
+    find_on_host,
+    require_device_memory,
+)
 from gpumatch.interop.compressed import check_one_home, checked_shape, compressed_of, edges_of, held
 from gpumatch.interop.networkx import (
     LabelledEdges,
@@ -282,19 +287,11 @@ class BipartiteGraph:
         """
         indptr, indices = self._either()
         major, minor = (rows, cols) if self.has_rows else (cols, rows)
-        if not self.on_device and self.nnz:
-            return find_on_host(indptr, indices, major, minor)
-        before, end = indptr[major].astype(np.int64) - 1, indptr[major + 1]
         if self.nnz == 0 or major.size == 0:
-            return before, end < 0
-        minimum, last = self.xp.minimum, self.nnz - 1
-        most = int((end - before).max()) - 1
-        for bit in reversed(range(most.bit_length())):  # what is at `before` is less than `minor`
-            probe = before + (1 << bit)
-            is_less = (indices[minimum(probe, last)] < minor) & (probe < end)
-            before = self.xp.where(is_less, probe, before)
-        places = minimum(before + 1, last)
-        return places, (before + 1 < end) & (indices[places] == minor)
+            places = self.xp.zeros(major.size, np.int64)
+            return places, places > 0
+        find = find_on_device if self.on_device else find_on_host
+        return find(indptr, indices, major, minor)
 
     # -- moves -----------------------------------------------------------------------------------
 

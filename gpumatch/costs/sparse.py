@@ -19,7 +19,13 @@ from gpumatch.costs.base import (
     sum_dtype,
     tile_size,
 )
-from gpumatch.dispatch.by_device import csr_for, csr_on_host, values_of_mates_on_host
+from gpumatch.dispatch.by_device import (
+    count_matched,
+    csr_for,
+    csr_on_host,
+    find_on_device,
+    values_of_mates_on_host,
+)
 from gpumatch.interop.compressed import compressed_of
 from gpumatch.interop.networkx import labelled_edges
 from gpumatch.interop.sparse import labels_of
@@ -192,7 +198,10 @@ class SparseCosts(Costs):
 
     def of_mates(self, row_to_col: Any, threads: int = 1) -> Any:
         if self.on_device:
-            return super().of_mates(row_to_col)
+            if not self.nnz or count_matched(row_to_col) < row_to_col.size:
+                return super().of_mates(row_to_col)
+            places, _ = find_on_device(self.indptr, self.indices, None, row_to_col)
+            return self.weights[places]
         indptr, indices, weights = self.indptr, self.indices, self.weights
         found = values_of_mates_on_host(indptr, indices, weights, row_to_col, threads)
         is_matched = row_to_col >= 0

@@ -1,5 +1,6 @@
-// What one look through arrays tells: how many vertices of a side are matched, and whether arrays
-// are canonical CSR. CuPy would compile its own counts for each class of sizes, seconds each.
+// What one look through arrays tells: how many vertices of a side are matched, whether arrays are
+// canonical CSR, and where pairs are in it. CuPy would compile its own counts for each class of
+// sizes, seconds each, and fifteen kernels for a search.
 //
 // Encodings
 //   faults[kUnordered]  entries that are not above the one before, less those that begin a row
@@ -40,4 +41,28 @@ __global__ void check_csr(const Offset* indptr, const int* indices, int nrows, i
   }
   add_to(faults + kUnordered, unordered);
   add_to(faults + kOutside, outside);
+}
+
+// The place of each pair in CSR whose rows ascend, by binary search. A pair that is not there gets a
+// place all the same. If there is no `major`, there is a pair for each row.
+template <typename Offset>
+__global__ void find_pairs(const Offset* indptr, const int* indices, long long nrows,
+                           long long nnz, const long long* major, const long long* minor,
+                           long long count, long long* places, bool* are_there) {
+  for (long long k = thread_index(); k < count; k += thread_count()) {
+    const long long row = major == nullptr ? k : major[k], wanted = minor[k];
+    long long place = 0, end = 0;
+    if (0 <= row && row < nrows) {
+      place = indptr[row];
+      end = indptr[row + 1];
+    }
+    const long long last = end;
+    while (place < end) {  // what is before `place` is less, and from `end` on it is not
+      const long long middle = (place + end) / 2;
+      if (indices[middle] < wanted) place = middle + 1;
+      else end = middle;
+    }
+    are_there[k] = place < last && indices[place] == wanted;
+    places[k] = min(place, nnz - 1);
+  }
 }

@@ -1,4 +1,4 @@
-"""Count the matched vertices of a side, and check CSR arrays, in one look each: see surveys.cu."""
+"""Count matched vertices, check CSR arrays, and find pairs in them, in one look: see surveys.cu."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import numpy as np
 
 from gpumatch.cuda.kernels import BLOCK, OFFSETS, Source, blocks_for, kernels_for
 
-__all__ = ["canonical_size", "count_matched"]
+__all__ = ["canonical_size", "count_matched", "find"]
 
 SOURCE = Source(
-    "surveys.cu", ("count_matched<{Number}>", "check_csr<{Number}>"), {"Number": OFFSETS}
+    "surveys.cu",
+    ("count_matched<{Number}>", "check_csr<{Number}>", "find_pairs<{Number}>"),
+    {"Number": OFFSETS},
 )
 _DTYPES = frozenset(map(np.dtype, OFFSETS))
 
@@ -54,3 +56,26 @@ def canonical_size(indptr: cp.ndarray, indices: cp.ndarray, shape: tuple[int, in
     unordered, outside, entries = faults.tolist()
     is_canonical = 0 <= entries <= indices.size and unordered == outside == 0
     return int(entries) if is_canonical else None
+
+
+def find(
+    indptr: cp.ndarray, indices: cp.ndarray, major: cp.ndarray | None, minor: cp.ndarray
+) -> tuple[cp.ndarray, cp.ndarray]:
+    """The place of each pair in canonical CSR with entries, and which pairs are there.
+
+    Without `major` there is a pair for each row.
+    """
+    minor = cp.ascontiguousarray(minor, dtype=np.int64)
+    if major is not None:
+        major = cp.ascontiguousarray(major, dtype=np.int64)
+    places, are_there = cp.empty(minor.size, np.int64), cp.empty(minor.size, bool)
+    kernels_for(SOURCE, Number=indptr.dtype)["find_pairs<{Number}>"](
+        (blocks_for(minor.size),),
+        (BLOCK,),
+        (
+            *(indptr, indices, np.int64(indptr.size - 1), np.int64(indices.size)),  # IN
+            *(np.uintp(0) if major is None else major, minor, np.int64(minor.size)),  # IN
+            *(places, are_there),  # OUT
+        ),
+    )
+    return places, are_there

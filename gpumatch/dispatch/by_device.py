@@ -35,6 +35,13 @@ def find_on_host(indptr: Any, indices: Any, major: Any, minor: Any) -> tuple[Any
     return _find_on_host()(indptr, indices, major, minor)
 
 
+def find_on_device(indptr: Any, indices: Any, major: Any, minor: Any) -> tuple[Any, Any]:
+    """Find pairs in canonical CSR on a device; one for each row if `major` is None."""
+    from gpumatch.cuda.surveys import find
+
+    return find(indptr, indices, major, minor)
+
+
 def values_of_mates_on_host(
     indptr: Any, indices: Any, values: Any, row_to_col: Any, threads: int
 ) -> Any:

@@ -94,3 +94,36 @@ def test_matched_vertices_are_counted(dtype):
         mates = rng.integers(-3, 4, 2 * size).astype(dtype)
         assert surveys.count_matched(mates) == np.count_nonzero(mates >= 0)
         assert surveys.count_matched(mates[::2]) == np.count_nonzero(mates[::2] >= 0)
+
+
+@pytest.mark.parametrize("offset", [np.int32, np.int64])
+def test_pairs_are_found_where_they_are(on_emulator, offset):
+    rng = np.random.default_rng(5)
+    indptr, indices = canonical(rng, 30, 20, offset)
+    rows, cols = (side.ravel() for side in np.mgrid[:30, -1:21])
+    places, are_there = surveys.find(indptr, indices, rows, cols)
+    full = np.zeros((30, 22), bool)
+    full[np.arange(30).repeat(np.diff(indptr)), indices + 1] = True
+    assert (are_there == full[rows, cols + 1]).all()
+    assert 0 < are_there.sum() < are_there.size
+    assert (indices[places[are_there]] == cols[are_there]).all()
+    own = np.searchsorted(indptr, places[are_there], side="right") - 1
+    assert (own == rows[are_there]).all()
+    assert (places >= 0).all()
+    assert (places < indices.size).all()
+
+
+def test_a_pair_of_each_row_needs_no_rows(on_emulator):
+    indptr, indices = canonical(np.random.default_rng(6), 40, 9, np.int32)
+    mates = np.arange(40, dtype=np.int32) % 10 - 1
+    places, are_there = surveys.find(indptr, indices, None, mates)
+    expected = surveys.find(indptr, indices, np.arange(40), mates)
+    assert (are_there == expected[1]).all()
+    assert are_there.any()
+    assert (places == expected[0]).all()
+
+
+def test_rows_that_are_not_there_have_no_pairs(on_emulator):
+    indptr, indices = canonical(np.random.default_rng(7), 6, 9, np.int64)
+    _, are_there = surveys.find(indptr, indices, np.array([-1, 6, 2**40]), np.array([0, 0, 0]))
+    assert not are_there.any()

@@ -15,16 +15,24 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Solution
+from gpumatch.cuda import memory
 from gpumatch.cuda.assignment.dense import tuning as tunings
 from gpumatch.cuda.assignment.dense.tuning import Tuning
-from gpumatch.cuda.assignment.sparse.offers import Units, owners, unmatched_rows
+from gpumatch.cuda.assignment.sparse.offers import Units, unmatched_rows
 from gpumatch.cuda.kernels import BLOCK, COSTS, Source, blocks_for, kernels_for
 
 __all__ = ["PRICES", "DenseAuction", "bytes_needed"]
 
 PRICES = Source(
     "assignment/dense/prices.cu",
-    ("free_columns", "hold_auction<{Cost}>", "write_prices<{Cost}>"),
+    (
+        "free_columns",
+        "take_offers",
+        "take_pairs",
+        "list_unmatched",
+        "hold_auction<{Cost}>",
+        "write_prices<{Cost}>",
+    ),
     {"Cost": COSTS},
     structs=("Lines<{Cost}>", "Terms", "Progress"),
 )
@@ -81,9 +89,10 @@ class DenseAuction:
         units = self.units
         self._by_column("free_columns", self.offers, np.int32(self.ncols), self._row_bits)
         rows, before = cp.arange(self.nrows, dtype=np.int32), self.looks
+        by_row = (blocks_for(self.nrows),), (BLOCK,)
         for _ in range(self.tuning.launches):
             is_over = self._launch(rows, epsilon)
-            rows = unmatched_rows(self.offers, units.row_bits, self.nrows)
+            rows = unmatched_rows(self.kernels["list_unmatched"], by_row, self._held())
             matched = self.nrows - int(rows.size)
             if control.tick(matched) or self.looks > self.tuning.looks_a_row * self.nrows:
                 return False
@@ -136,10 +145,16 @@ class DenseAuction:
             "write_prices<{Cost}>", self.offers, np.int32(self.ncols), self._row_bits,
             np.float64(1 / self.units.of_one), solution.col_dual,
         )  # fmt: skip
-        rows = owners(self.offers, self.units.row_bits)
-        cols = cp.flatnonzero(rows >= 0).astype(np.int32)
-        solution.col_to_row[cols] = rows[cols]
-        solution.row_to_col[rows[cols]] = cols
+        self._by_column(
+            "take_pairs", self.offers, np.int32(self.ncols), self._row_bits, solution.row_to_col,
+            solution.col_to_row,
+        )  # fmt: skip
+
+    def _held(self) -> Any:
+        """Return the column of each row by the offers; -1 means unmatched."""
+        held = memory.unmatched(self.nrows)
+        self._by_column("take_offers", self.offers, np.int32(self.ncols), self._row_bits, held)
+        return held
 
     @property
     def _row_bits(self) -> np.int32:

@@ -138,7 +138,9 @@ class Auctions:
         )
         self._bid(self._side, self.all_rows, epsilon, end)
         for _ in range(1, end.launches):
-            bidders = unmatched_rows(self.offers, row_bits, self.all_rows.size)
+            held = self.columns_of_rows()
+            grid = (blocks_for(held.size),), (BLOCK,)
+            bidders = unmatched_rows(self.problem.rows.kernels["list_unmatched"], grid, held)
             if bidders.size <= end.unmatched or control.tick(0):
                 break
             self._bid(self._side, bidders, epsilon, end)

@@ -40,7 +40,7 @@ from gpumatch.cuda.assignment.sparse.tuning import Trial, Tuning
 from gpumatch.numeric.arrays import any_true
 from gpumatch.numeric.auction_schedule import close_gaps
 
-__all__ = ["bytes_needed", "fits", "run", "solve_anew", "takes"]
+__all__ = ["bytes_needed", "fits", "has_duals", "run", "solve_anew", "takes"]
 
 _MOST_SUM = 2**60  # of the ranges of all rows, if costs are integers
 _BYTES_A_ROW, _BYTES_A_COLUMN = 130, 180  # if trees begin from all rows
@@ -88,11 +88,16 @@ def run(task: AssignmentTask, span: float = math.inf, tuning: Tuning | None = No
         _write(problem, task)
 
 
+def has_duals(task: AssignmentTask) -> bool:
+    """True if a column has a dual to begin from, which a fresh task's columns have not."""
+    return not task.is_fresh and any_true(task.solution.col_dual != 0)
+
+
 def _solve(problem: Problem, task: AssignmentTask) -> bool:
     """Match the rows of the problem, from the task's pairs and duals; True unless stopped."""
     solution, control = task.solution, task.control
     given = solution.row_to_col
-    if not any_true(solution.col_dual != 0):
+    if not has_duals(task):
         return solve_anew(problem, given, problem.tuning.trial, control)
     problem.col_dual[:] = problem.full.duals_of(solution.col_dual)
     with control.part("first pairs"):
@@ -149,7 +154,7 @@ def _write(problem: Problem, task: AssignmentTask) -> None:
     is negative.
     """
     costs, solution = task.costs, task.solution
-    problem.full.write_back(solution, problem.mates, problem.col_dual)
+    problem.write_back(solution)
     largest = max(costs.largest, 0 if task.limit is None else abs(task.limit))
     farthest = 2 * (costs.shape[0] + 1) * largest
     if costs.shape[1] and -solution.col_dual.min().item() > farthest:  # which int64 may not hold

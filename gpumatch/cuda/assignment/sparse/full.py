@@ -12,9 +12,8 @@ from typing import NamedTuple
 import cupy as cp
 import numpy as np
 
-from gpumatch.contracts import Costs, Solution
+from gpumatch.contracts import Costs
 from gpumatch.cuda import csr
-from gpumatch.numeric.arrays import any_true
 
 __all__ = ["FullProblem"]
 
@@ -79,19 +78,3 @@ class FullProblem(NamedTuple):
         duals = cp.zeros(self.shape[1], col_dual.dtype)
         duals[: self.given] = col_dual
         return duals
-
-    def write_back(
-        self, solution: Solution, mates: tuple[cp.ndarray, cp.ndarray], col_dual: cp.ndarray
-    ) -> None:
-        """Write the pairs with given columns, and the duals of these columns, to the solution.
-
-        No dual is above 0. If all rows are matched, the unmatched columns have equal duals up to
-        rounding. These duals become 0.
-        """
-        row_to_col, col_to_row = mates[0], mates[1][: self.given]
-        solution.row_to_col[:] = cp.where(row_to_col < self.given, row_to_col, -1)
-        solution.col_to_row[:] = col_to_row
-        duals = col_dual[: self.given] - col_dual.max()
-        if not any_true(row_to_col < 0):
-            duals[col_to_row < 0] = 0
-        solution.col_dual[:] = duals

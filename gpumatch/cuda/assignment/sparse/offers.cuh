@@ -75,6 +75,33 @@ __global__ void free_columns(unsigned long long* offers, int ncols, int row_bits
   }
 }
 
+// held[]: the column of each row whose offer stands.
+__global__ void take_offers(const unsigned long long* offers, int ncols, int row_bits,
+                            int* row_to_col) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    const int row = static_cast<int>(offers[j] & ((1ull << row_bits) - 1)) - 1;
+    if (row >= 0) row_to_col[row] = j;
+  }
+}
+
+// The same for both sides.
+__global__ void take_pairs(const unsigned long long* offers, int ncols, int row_bits,
+                           int* row_to_col, int* col_to_row) {
+  for (int j = thread_index(); j < ncols; j += thread_count()) {
+    const int row = static_cast<int>(offers[j] & ((1ull << row_bits) - 1)) - 1;
+    if (row < 0) continue;
+    row_to_col[row] = j;
+    col_to_row[j] = row;
+  }
+}
+
+// List the rows whose offer stands for no column, in any order.
+__global__ void list_unmatched(const int* held, int nrows, int* rows, int* count) {
+  for (int i = thread_index(); i < nrows; i += thread_count()) {
+    if (held[i] < 0) rows[take_place(count)] = i;
+  }
+}
+
 __device__ inline long long in_numbers(double number, long long*) { return __double2ll_rn(number); }
 __device__ inline double in_numbers(double number, double*) { return number; }
 

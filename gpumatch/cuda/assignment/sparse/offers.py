@@ -64,9 +64,18 @@ def owners(offers: Any, row_bits: int) -> Any:
     return (offers & np.uint64(2**row_bits - 1)).astype(np.int32) - 1
 
 
-def unmatched_rows(offers: Any, row_bits: int, nrows: int) -> Any:
-    """Return the unmatched rows."""
-    xp, rows = array_module(offers), owners(offers, row_bits)
-    is_unmatched = xp.ones(nrows, bool)
-    is_unmatched[rows[rows >= 0]] = False
-    return xp.flatnonzero(is_unmatched).astype(np.int32)
+def unmatched_rows(list_unmatched: Any, grid: tuple[Any, Any], held: Any) -> Any:
+    """Return the unmatched rows in any order, given the column of each row or -1.
+
+    `list_unmatched` is the kernel of offers.cuh. It is one kernel, where CuPy would compile ten.
+    """
+    xp = array_module(held)
+    rows, count = xp.empty(held.size, np.int32), xp.zeros(1, np.int32)
+    list_unmatched(
+        *grid,
+        (
+            *(held, np.int32(held.size)),  # IN
+            *(rows, count),  # OUT
+        ),
+    )
+    return rows[: count.item()]

@@ -177,15 +177,6 @@ __global__ void offer_pairs(Rows<Cost> rows, const Number<Cost>* col_dual, Numbe
   }
 }
 
-// held[]: the column of each row whose offer stands.
-__global__ void take_offers(const unsigned long long* offers, int ncols, int row_bits,
-                            int* row_to_col) {
-  for (int j = thread_index(); j < ncols; j += thread_count()) {
-    const int row = static_cast<int>(offers[j] & ((1ull << row_bits) - 1)) - 1;
-    if (row >= 0) row_to_col[row] = j;
-  }
-}
-
 // -- feasible duals, and the first pairs ----------------------------------------------------------
 
 // Lower a number to another. Positive doubles have the order of their bits as integers, negative
@@ -319,5 +310,21 @@ __global__ void match_tight(Rows<Cost> rows, const Number<Cost>* row_dual,
       }
       k += group.lanes;
     }
+  }
+}
+
+// The pairs with given columns, and the duals of these columns less the greatest one. If all rows
+// are matched, unmatched columns get the dual 0.
+template <typename Cost>
+__global__ void write_back(const int* row_to_col, const int* col_to_row, const Cost* col_dual,
+                           int nrows, int given, Cost top, int all_matched, int* own_col,
+                           int* own_row, Cost* own_dual) {
+  for (int i = thread_index(); i < nrows; i += thread_count()) {
+    own_col[i] = row_to_col[i] < given ? row_to_col[i] : -1;
+  }
+  for (int j = thread_index(); j < given; j += thread_count()) {
+    const int row = col_to_row[j];
+    own_row[j] = row;
+    own_dual[j] = all_matched && row < 0 ? 0 : col_dual[j] - top;
   }
 }

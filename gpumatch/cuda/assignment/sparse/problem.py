@@ -27,6 +27,7 @@ PRICES = Source(
     (
         "free_columns",
         "take_offers",
+        "list_unmatched",
         "offer_levels",
         *(
             f"{kernel}<{{Cost}}>"
@@ -43,6 +44,7 @@ PRICES = Source(
                 "write_fair_rows",
                 "take_tight_pairs",
                 "match_tight",
+                "write_back",
             )
         ),
     ),
@@ -207,6 +209,24 @@ class Problem:
             *(row_to_col, col_to_row),  # IN, OUT
         )
         self._unmatched = None
+
+    def write_back(self, solution: Solution) -> None:
+        """Write the pairs with given columns, and the duals of these columns, to the solution.
+
+        No dual is above 0. If all rows are matched, the unmatched columns have equal duals up to
+        rounding. These duals become 0.
+        """
+        (nrows, ncols), given = self.full.shape, self.full.given
+        top = self.col_dual.max().item() if ncols else 0
+        self.rows.kernels["write_back<{Cost}>"](
+            (blocks_for(max(nrows, given)),),
+            (BLOCK,),
+            (
+                *(*self.mates, self.col_dual, np.int32(nrows), np.int32(given)),  # IN
+                *(self.col_dual.dtype.type(top), np.int32(count_matched(self.mates[0]) == nrows)),
+                *(*solution.mates, solution.col_dual),  # OUT
+            ),
+        )
 
 
 def write_fair_rows(costs: Costs, solution: Solution) -> None:

@@ -43,7 +43,7 @@ def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     costs, solution, limit = task.costs, task.solution, task.limit
     nrows, ncols = costs.shape
-    if limit is not None or nrows != ncols or not any_true(solution.col_dual != 0):
+    if limit is not None or nrows != ncols or not engine.has_duals(task):
         return engine.run(task)
     memory.require_memory(_BYTES_AN_ENTRY * costs.nnz, "costs less given duals")
     indptr, indices, weights = costs.entries()
