@@ -31,6 +31,7 @@ def add_to(commands: Any) -> None:
     )
     add = warmup.add_argument
     add("--backend", default="auto", help="auto, cpu or cuda (default: all there are)")
+    add("--cuda", dest="backend", action="store_const", const="cuda", help="--backend cuda")
     add("--json", action="store_true", help="print JSON")
     warmup.set_defaults(command=_warmup)
 
@@ -84,9 +85,14 @@ def _warmup(options: argparse.Namespace) -> int:
 
 def _info(options: argparse.Namespace) -> int:
     from gpumatch.cpu.numba_tools.compiled import cache_folder
+    from gpumatch.cuda.kernels import machine_code
 
     folder = cache_folder()
-    found = {**environment(), "compiled_code": None if folder is None else str(folder)}
+    found = {
+        **environment(),
+        "compiled_code": None if folder is None else str(folder),
+        "machine_code": machine_code.archives(),
+    }
     print(json.dumps(found, indent=2) if options.json else _info_text(found))
     return 0
 
@@ -106,6 +112,7 @@ def _info_text(found: dict[str, Any]) -> str:
         "compiled code": f"kept below {found['compiled_code']}"
         if found["compiled_code"]
         else "not kept, because no folder can be written to: set NUMBA_CACHE_DIR to one that can",
+        "machine code": ", ".join(found["machine_code"]) or "none: kernels are compiled here",
     }
     return aligned(lines.items())
 

@@ -117,7 +117,7 @@ def test_info_json(gpumatch_cli, monkeypatch):
     found = json.loads(out)
     assert code == 0
     expected = {"versions", "python", "platform", "threads", "devices", "cuda_off"}
-    assert set(found) == {*expected, "compiled_code"}
+    assert set(found) == {*expected, "compiled_code", "machine_code"}
     assert {"gpumatch", "numpy", "scipy", "numba", "cupy"} <= set(found["versions"])
     assert found["devices"] == [device]
     assert found["cuda_off"] is None
@@ -149,6 +149,7 @@ def test_warmup_tells_of_each_step_or_prints_json_alone(gpumatch_cli, monkeypatc
     else:
         assert out == "    1.50 s  auto: first\n    3.50 s in all\n"
     assert "cpu: first" in gpumatch_cli("warmup", "--backend", "cpu")[1]
+    assert "cuda: first" in gpumatch_cli("warmup", "--cuda")[1]
 
 
 def test_version(gpumatch_cli):

@@ -23,6 +23,7 @@ from gpumatch.cuda.surveys import SOURCE
 
 ROOT = Path(__file__).parents[2]
 INT32 = {"Number": "int"}
+NAMES = tuple(f"kernel{k}" for k in range(len(SOURCE.kernels)))
 KEY = machine_code.key_of(SOURCE.text(), SOURCE.names(INT32), kernels.COMPILE_OPTIONS)
 
 
@@ -33,13 +34,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def archive(folder: Path, name: str, key: str, code: bytes = b"\x7fELF") -> Path:
-    machine_code.write(folder / name, {key: Program(("first", "second"), code)})
+    machine_code.write(folder / name, {key: Program(NAMES, code)})
     return folder / name
 
 
 def test_a_program_is_found_with_the_names_of_its_kernels(folder):
     archive(folder, "sm_90-cuda13.zip", "key", b"\x7fELF\n more\n")
-    assert find("key", capability=90, cuda=13) == Program(("first", "second"), b"\x7fELF\n more\n")
+    assert find("key", capability=90, cuda=13) == Program(NAMES, b"\x7fELF\n more\n")
     assert find("other", capability=90, cuda=13) is None
 
 
@@ -72,6 +73,12 @@ def test_a_driver_of_an_older_cuda_gets_nothing(folder):
     archive(folder, "sm_90-cuda13.zip", "key")
     assert find("key", capability=90, cuda=12) is None
     assert find("key", capability=90, cuda=14)
+
+
+def test_archives_are_listed(folder):
+    for name in ("sm_90-cuda13.zip", "sm_100-cuda12.zip", "other.zip"):
+        (folder / name).touch()
+    assert machine_code.archives() == ["sm_100-cuda12", "sm_90-cuda13"]
 
 
 def test_files_that_are_no_archives_are_passed_over(folder):
@@ -151,9 +158,9 @@ class Function:
 def test_kernels_with_machine_code_are_not_compiled(folder, monkeypatch):
     archive(folder, "sm_90-cuda13.zip", KEY)
     modules, found = Modules(monkeypatch), kernels.Kernels(SOURCE, INT32)
-    assert [found[name].name for name in SOURCE.kernels] == ["first", "second"]
+    assert [found[name].name for name in SOURCE.kernels] == [*NAMES]
     assert modules.made == [{"path": b"\x7fELF", "enable_cooperative_groups": False}]
-    assert modules.loaded == ["first", "second"]  # while the file was there
+    assert modules.loaded == [*NAMES]  # while the file was there
 
 
 @pytest.mark.parametrize("why", ["a wrong key", "an older driver", "a refusal", "no archive"])

@@ -59,8 +59,6 @@ class Source:
         True if each kernel is compiled when it is first asked for. That is for large kernels of
         which a call needs few. Other kernels are compiled with all of their source, which is read
         once then.
-    ahead : bool
-        True if `build` compiles the kernels into wheels.
     """
 
     file: str
@@ -70,7 +68,6 @@ class Source:
     cooperative: bool = False
     options: tuple[str, ...] = ()
     apart: bool = False
-    ahead: bool = True
 
     def instances(self) -> Iterator[dict[str, str]]:
         """C++ names of the arguments, in every combination."""
@@ -124,7 +121,7 @@ class Kernels:
             program = next(kernels for kernels in self._source.programs() if name in kernels)
             with compiling():
                 functions = self._functions_of(program)
-            self._functions |= zip(program, functions)
+            self._functions |= zip(program, functions, strict=True)
         return self._functions[name]
 
     def _functions_of(self, program: tuple[str, ...]) -> list[Any]:

@@ -2,9 +2,9 @@
 
     python -m gpumatch.cuda.kernels.build --arch 90 --arch 100 --out folder
 
-This needs CuPy and NVRTC, but no GPU. What is compiled is each source below gpumatch/cuda that is
-declared to be compiled `ahead`, for all types of its kernels. The file `machine_code` states what
-an archive is, and how its programs are found.
+This needs CuPy and NVRTC, but no GPU. What is compiled is each source below gpumatch/cuda, for all
+types of its kernels. The file `machine_code.py` states what an archive is, and how its programs are
+found.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def build(
     folder : Path
         Where archives are written. It is made if it is not there.
     files : sequence of str
-        The sources to compile; all that are compiled ahead if there are none.
+        The sources to compile; all if none is named.
     workers : int
         Processes that compile; as many as processors if it is 0.
 
@@ -99,7 +99,7 @@ def build(
 
 def _jobs(files: Sequence[str]) -> Iterator[_Job]:
     for source in sources():
-        if not (source.file in files if files else source.ahead):
+        if files and source.file not in files:
             continue
         for arguments in source.instances():
             for kernels in source.programs():

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["FOLDER", "Program", "find", "key_of", "write"]
+__all__ = ["FOLDER", "Program", "archives", "find", "key_of", "write"]
 
 FOLDER = Path(__file__).parent / "archives"
 _ARCHIVE = re.compile(r"sm_(\d+)(\d)-cuda(\d+)\.zip")
@@ -73,6 +73,11 @@ def find(key: str, *, capability: int, cuda: int) -> Program | None:
             continue
         return Program(tuple(json.loads(line)), code)
     return None
+
+
+def archives() -> list[str]:
+    """What the installation has: the architecture and the CUDA version of each archive."""
+    return sorted(file.stem for file in FOLDER.glob("*.zip") if _ARCHIVE.fullmatch(file.name))
 
 
 @functools.cache
