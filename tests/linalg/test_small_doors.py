@@ -42,18 +42,45 @@ def test_results_are_told_in_a_line(A):
     assert repr(linalg.mc64(A)) == "MC64(30 x 30, rank 30)"
 
 
-@pytest.mark.parametrize("layout", ["csr", "dense"])
-def test_tensors(A, layout):
+CALLS = {
+    "btf": linalg.btf,
+    "dmperm": linalg.dmperm,
+    "factorized": lambda A: linalg.factorized(A)(np.arange(30.0)),
+    "maximum_product_matching": lambda A: linalg.maximum_product_matching(A).row_to_col,
+    "maxtrans": linalg.maxtrans,
+    "mc64": lambda A: linalg.mc64(A, 4).row_perm,
+    "solve_btf": lambda A: linalg.solve_btf(A, np.arange(30.0)),
+    "splu": lambda A: linalg.splu(A).solve(np.arange(30.0)),
+    "sprank": linalg.sprank,
+    "strongcomp": linalg.strongcomp,
+}
+
+
+def test_every_function_is_called():
+    functions = {name for name in linalg.__all__ if name.islower() and name != "cudss"}
+    assert functions == {*CALLS}
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "dense"])
+@pytest.mark.parametrize("call", CALLS)
+def test_tensors(A, call, layout):
     torch = pytest.importorskip("torch")
-    T = torch.tensor(A.toarray())
-    T = T if layout == "dense" else T.to_sparse_csr()
-    b = np.arange(30.0)
-    assert linalg.maximum_product_matching(T).log_product == pytest.approx(
-        linalg.maximum_product_matching(A).log_product
-    )
-    assert np.array_equal(linalg.mc64(T, 4).row_perm, linalg.mc64(A, 4).row_perm)
-    assert np.allclose(linalg.splu(T).solve(torch.tensor(b)), linalg.splu(A).solve(b))
-    assert np.allclose(linalg.solve_btf(T, b), linalg.solve_btf(A, b))
+    T = torch.tensor(A.toarray(), requires_grad=True)
+    T = T if layout == "dense" else T.to_sparse(layout=getattr(torch, f"sparse_{layout}"))
+    found, expected = CALLS[call](T), CALLS[call](A)
+    if not isinstance(expected, tuple):
+        found, expected = (found,), (expected,)
+    for one, other in zip(found, expected, strict=True):
+        assert np.allclose(one, other)
+
+
+def test_right_hand_sides_are_tensors(A):
+    torch = pytest.importorskip("torch")
+    b = torch.arange(30.0, dtype=torch.float64, requires_grad=True)
+    plain = b.detach().numpy()
+    assert np.allclose(linalg.splu(A).solve(b), linalg.splu(A).solve(plain))
+    assert np.allclose(linalg.solve_btf(A, b), linalg.solve_btf(A, plain))
+    assert np.allclose(linalg.factorized(A)(b), linalg.factorized(A)(plain))
 
 
 def test_no_problems_are_a_batch():
