@@ -14,7 +14,6 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
-#define __noinline__
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)

@@ -152,12 +152,13 @@ __device__ __forceinline__ int hold_auctions(const Problem<Cost>& problem,
   const double first = spread < far<double>() ? min(spread, kFirst * fall) : 0.0;
   const double last = wish.whole ? 1.0 : first * (finest / rows / rows);
   int rounds = 0;
-  for (double epsilon = first;; epsilon /= kFall) {
-    const bool is_over = !(epsilon > 0.0 && epsilon >= last) || rounds > most;
-    const double now = is_over ? 0.0 : wish.whole ? floor(epsilon) : epsilon;
-    if (!is_over) lower_to_zero(shared, problem.cols);  // so that prices do not fall each time
+  for (double epsilon = first; epsilon > 0.0 && epsilon >= last; epsilon /= kFall) {
+    const double now = wish.whole ? floor(epsilon) : epsilon;
+    lower_to_zero(shared, problem.cols);  // so that prices do not fall from auction to auction
     part_pairs(problem, shared, now);
-    if (is_over) return rounds;
     rounds += hold_bids(problem, shared, now, fewest, kMostBids * rows);
+    if (rounds > most) break;
   }
+  part_pairs(problem, shared, 0.0);
+  return rounds;
 }

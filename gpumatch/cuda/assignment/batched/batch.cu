@@ -165,27 +165,13 @@ __device__ inline void list_for_paths(const Team& shared, int rows) {
   shared.wait();
 }
 
-template <typename Cost, bool kAlone>
-__device__ __forceinline__ bool begin_by_columns(const Problem<Cost>& problem,
-                                                 const Shared<kAlone>& shared) {
-  if constexpr (kAlone) return reduce_columns(problem, shared);
-  else return apart([=] { return reduce_columns(problem, shared); });
-}
-
-template <typename Cost, bool kAlone>
-__device__ __forceinline__ bool begin_by_rows(const Problem<Cost>& problem,
-                                              const Shared<kAlone>& shared) {
-  if constexpr (kAlone) return bid_first(problem, shared);
-  else return apart([=] { return bid_first(problem, shared); });
-}
-
 // Find the pairs and the prices of a problem. `reduces` is true if all rows and columns must be
 // matched.
 template <int kColumns, typename Cost, bool kAlone>
 __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
                                                const Shared<kAlone>& shared, bool reduces) {
   begin(shared, problem.rows, problem.cols);
-  if (!(reduces ? begin_by_columns(problem, shared) : begin_by_rows(problem, shared))) return kUnfit;
+  if (!(reduces ? reduce_columns(problem, shared) : bid_first(problem, shared))) return kUnfit;
   int stuck = 0;
   bool leaves_out = false;
   Effort effort = {0, 0.0};
@@ -197,13 +183,10 @@ __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
     stuck = waiting == 0 ? 0 : find_paths<kColumns>(problem, shared, waiting, may_bid, effort);
     if (stuck != kLong) break;
     if constexpr (!kAlone) {
-      leaves_out = !reduces && apart([=] { return leave_out_columns(problem, shared); });
+      leaves_out = !reduces && leave_out_columns(problem, shared);
       if (reduces || leaves_out) {
         const int most = problem.wish.most_steps - effort.steps;
-        const double fall = effort.fall;
-        effort.steps += apart_for(shared, [=](const Shared<false>& own) {
-          return hold_auctions(problem, own, most, fall);
-        });
+        effort.steps += hold_auctions(problem, shared, most, effort.fall);
       } else {
         list_for_paths(shared, problem.rows);
       }
@@ -249,9 +232,7 @@ __device__ __forceinline__ void solve_one(const Place<Cost>& place, const Wish& 
     }
   }
   if (reduces && wish.is_given) lower_to_zero(shared, problem.cols);
-  const Side own = turned ? cols : rows, other = turned ? rows : cols;
-  if constexpr (kAlone) write(problem, shared, own, other, paid, turned);
-  else apart([=] { write(problem, shared, own, other, paid, turned); });
+  write(problem, shared, turned ? cols : rows, turned ? rows : cols, paid, turned);
   if (thread < static_cast<int>(kWarp)) add_up(problem, shared, results, k);
 }
 

@@ -269,9 +269,8 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders, 
 // of listed rows when the next round is already decided, but not the one after that. So two rounds
 // have two places for that number.
 template <typename Cost>
-__device__ __forceinline__ int hold_bids_here(const Problem<Cost>& problem,
-                                              const Shared<false>& shared, double epsilon,
-                                              int fewest, int most) {
+__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared<false>& shared,
+                                         double epsilon, int fewest, int most) {
   const int warps = min(shared.warps(), kMostBidders), rows = problem.rows;
   const int bidder = threadIdx.x / kWarp * shared.blocks + shared.block;
   bool fit = true;
@@ -297,15 +296,6 @@ __device__ __forceinline__ int hold_bids_here(const Problem<Cost>& problem,
   if (threadIdx.x == 0) *shared.count = count;
   __syncthreads();
   return rounds;
-}
-
-// The same, as a function of its own.
-template <typename Cost>
-__device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Shared<false>& shared,
-                                         double epsilon, int fewest, int most) {
-  return apart_for(shared, [=](const Shared<false>& own) {
-    return hold_bids_here(problem, own, epsilon, fewest, most);
-  });
 }
 
 // Move the rows that are still listed to `left`, and return its length. It waits for the team.

@@ -351,28 +351,6 @@ struct Shared {
   }
 };
 
-// Run a step as a function of its own. One function of all steps takes the compiler half as long
-// again. The step is a lambda that has copies of what it needs, so that they can be in registers.
-template <typename Step>
-__device__ __noinline__ auto apart(Step step) {
-  return step();
-}
-
-// The same for a step that returns a number and exchanges messages.
-template <typename Step>
-__device__ __forceinline__ int apart_for(const Shared<false>& shared, Step step) {
-  struct Done {
-    int number;
-    int exchanges;
-  };
-  const Done done = apart([=] {
-    const int number = step(shared);
-    return Done{number, shared.exchanges};
-  });
-  shared.exchanges = done.exchanges;
-  return done.number;
-}
-
 // The greatest number of a team's threads. It waits for the team.
 template <bool kAlone>
 __device__ inline double greatest_of_team(const Shared<kAlone>& shared, double own) {
