@@ -247,7 +247,8 @@ def _at_once(
         return assign_even(C, maximize, cardinality, cost_limit, on_error)
     if type(C) is device_array() and C.ndim == 2 and backend == "auto" and on_error in ON_ERROR:
         return assign_alone(C, maximize, cardinality, cost_limit)
-    if getattr(C, "format", None) in ("csr", "csc") and is_sparse(C) and on_error in ON_ERROR:
+    is_compressed = getattr(C, "format", None) in ("csr", "csc") and is_sparse(C)
+    if is_compressed and isinstance(C.data, np.ndarray) and on_error in ON_ERROR:
         return assign_small_sparse(C, maximize, cardinality, cost_limit)
     return None
 

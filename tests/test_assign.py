@@ -566,3 +566,19 @@ def test_statistics_of_few_costs_count_the_pairs(matrix, wish, size):
     assert a.stats["phases"] == len(a.stats["trace"]) == 1
     assert a.stats["trace"][0]["found"] == a.stats["trace"][0]["matched"] == size
     assert a.stats["levels"] == a.stats["trace"][0]["levels"] == 0
+
+
+def test_a_sparse_matrix_of_a_device_is_not_given_to_the_host(monkeypatch):
+    """Which would import Numba before it refuses the matrix."""
+    from types import SimpleNamespace
+
+    from gpumatch import assignment
+
+    monkeypatch.setattr(assignment, "is_sparse", lambda _: True)
+    monkeypatch.setattr(assignment, "assign_small_sparse", lambda *_: pytest.fail("called"))
+    of_a_device = SimpleNamespace(format="csr", data=SimpleNamespace(__cuda_array_interface__={}))
+    wishes = "auto", False, "full", None, "raise", None
+    assert assignment._at_once(of_a_device, *wishes) is None
+    on_host = SimpleNamespace(format="csr", data=np.ones(3))
+    with pytest.raises(pytest.fail.Exception, match="called"):
+        assignment._at_once(on_host, *wishes)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import platform
+import sys
 from typing import Any
 
 from gpumatch.cli.running import aligned
@@ -71,6 +73,8 @@ def _algorithms_text(known: list[dict[str, Any]]) -> str:
 
 
 def _warmup(options: argparse.Namespace) -> int:
+    if "cupy" not in sys.modules:  # which reads it when it is imported
+        os.environ.setdefault("CUPY_NVRTC_USE_PCH", "1")
     from gpumatch import warmup
 
     def tell(name: str, taken: float) -> None:
