@@ -197,7 +197,7 @@ def _edges(graph: Graph, sign: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def _check_pairs(mate: np.ndarray, ends: np.ndarray, size: int) -> None:
     """Check that all pairs are edges: `size` of them have their smaller ends in `ends`."""
-    if size == np.count_nonzero(mate >= 0) // 2:
+    if 2 * size == np.count_nonzero(mate >= 0):
         return
     has_edge = mate < np.arange(mate.size)  # unmatched, or the larger end
     has_edge[ends] = True

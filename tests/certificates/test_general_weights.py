@@ -57,6 +57,7 @@ def test_a_right_claim_of_least_weight():
         ({"mate": (1, 0, 3, 4)}, "vertex 3 is matched to 4 of 4"),
         ({"mate": (1, 2, 3, 2)}, "vertex 0 is matched to 1, which is matched to 2"),
         ({"mate": (3, 2, 1, 0)}, "vertex 0 is matched to 3, but no edge joins them"),
+        ({"mate": (1, 0, 2, -1), "objective": 8}, "vertex 2 is matched to 2, but no edge"),
         ({"objective": 12}, "the objective is 12"),
         ({"gap": 1}, "the gap is 1"),
         ({"gap": math.nan}, "the gap must be a number"),
