@@ -158,7 +158,16 @@ def verify(
     return check_claim(A, result, **given)
 
 
-def check(file: str | os.PathLike[str], A: Any) -> Certificate:
+def check(
+    file: str | os.PathLike[str],
+    A: Any,
+    *,
+    supply: Any = None,
+    demand: Any = None,
+    pair_capacity: Any = None,
+    weight: Hashable = "weight",
+    triangle: str = "both",
+) -> Certificate:
     """Check a proof in a file: that it is one of this problem, and proves its result.
 
     Parameters
@@ -167,6 +176,11 @@ def check(file: str | os.PathLike[str], A: Any) -> Certificate:
         What `save` has written.
     A : the graph or the costs
         In any form; the hash does not depend on it.
+    supply, demand, pair_capacity : optional
+        The masses of a flow, as for `verify`. The hash does not have them, so without them the
+        proof is one for the masses that it names itself.
+    weight, triangle
+        Of a graph, as for `verify`.
 
     Returns
     -------
@@ -176,12 +190,15 @@ def check(file: str | os.PathLike[str], A: Any) -> Certificate:
     ------
     CertificateError
         If the proof is one of another problem, or does not prove its result.
+    TypeError
+        If an argument is not for this kind of proof.
     ValueError, OSError
         If the file cannot be read, as for `load`.
     """
     proof = load(file)
-    proof.check_problem(A)
-    return verify(A, proof)
+    proof.check_problem(A, weight=weight, triangle=triangle)
+    masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
+    return verify(A, proof, weight=weight, triangle=triangle, **masses)
 
 
 def __dir__() -> list[str]:

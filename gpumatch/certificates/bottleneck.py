@@ -132,16 +132,21 @@ def _objective(costs: Costs, result: ClaimedBottleneck, rows: Any, cols: Any) ->
             raise CertificateError(f"there are no pairs, but the objective is {result.objective}")
         return None
     paid = _exact(costs.at(rows, cols))
-    claimed = array_of(costs.xp, result.pair_costs)
-    if (claimed.dtype.kind == "f") != (paid.dtype.kind == "f"):
-        raise CertificateError("pair_costs does not agree with the costs of the pairs in its type")
-    check_pair_costs(claimed, paid)
+    if hasattr(result, "pair_costs"):
+        _check_named(array_of(costs.xp, result.pair_costs), paid)
     most: float = (paid.min() if result.maximize else paid.max()).item()
     if python_number("the objective", result.objective) != most:
         raise CertificateError(
             f"the objective is {result.objective}, but the pair farthest from best costs {most}"
         )
     return most
+
+
+def _check_named(claimed: Any, paid: Any) -> None:
+    """Check the costs of the pairs that a result names."""
+    if (claimed.dtype.kind == "f") != (paid.dtype.kind == "f"):
+        raise CertificateError("pair_costs does not agree with the costs of the pairs in its type")
+    check_pair_costs(claimed, paid)
 
 
 def _cover(costs: Costs, cover: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any, int]:

@@ -2,15 +2,15 @@
 
 A file is ``.npz``, or text (``.txt``) that people and the second checker read, which is in C
 (``standalone/check.c``). Both hold the same. docs/algorithms/proof_files.md states the format, what
-a reader must check, and why that proves the result. Version 1 stays readable: what is added later
-has a version of its own.
+a reader must check, and why that proves the result. Version 1 has matchings and assignments, and
+version 2 the other problems. What is added later has a version of its own, and all stay readable.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -18,77 +18,216 @@ import numpy as np
 
 from gpumatch.certificates.base import CertificateError, cover_of, python_number
 from gpumatch.certificates.hashes import hash_of
+from gpumatch.certificates.proof_arrays import read_arrays, write_arrays
+from gpumatch.certificates.proof_parts import PARTS, wide
+from gpumatch.certificates.proof_text import lines_of, read_text
 from gpumatch.numeric.arrays import array_of
 
 __all__ = ["Proof", "load", "proof_of", "save"]
 
-VERSION = 1
 MAX_BYTES = 2**34
 """The largest text, and the largest sum of the arrays of an ``.npz``, that is read."""
-
-PROBLEMS = {
-    "matching": ("row_to_col", "col_to_row", "cover_rows", "cover_cols"),
-    "assignment": (
-        *("maximize", "cardinality", "objective", "gap", "cost_limit", "row_dual", "col_dual"),
-        *("row_to_col", "col_to_row", "cover_rows", "cover_cols"),
-    ),
-}
-"""What a proof holds, in the order of the text."""
-_IDS = ("row_to_col", "col_to_row", "cover_rows", "cover_cols")
-_NUMBERS = ("row_dual", "col_dual")
 
 
 class Proof:
     """A result and what proves it, as a file holds them. `gpumatch.verify` takes it.
 
+    It also has the parts of its problem as attributes, which are those of the result: mates as
+    int64 arrays, of a flow its pairs and units, duals as int64 or float64 arrays, and the arguments
+    and claims of the call. docs/algorithms/proof_files.md lists them.
+
     Attributes
     ----------
-    problem : {"matching", "assignment"}
+    problem : str
+        "matching", "assignment", "bottleneck", "transport", "general-matching" or
+        "general-weights".
     shape : (int, int)
-        Rows and columns of the problem.
+        Rows and columns of the problem; of a graph, twice its number of vertices.
     sha256 : str
         The hash of the problem, in hexadecimal digits.
-    row_to_col, col_to_row : int64 arrays
-        The mates; -1 is unmatched.
-    cover_rows, cover_cols : int64 arrays
-        The vertex cover of a matching, or of an assignment of cardinality ``"maximum"``, ascending;
-        otherwise empty.
-    maximize, cardinality, cost_limit, objective, gap, row_dual, col_dual
-        Of an assignment: as `gpumatch.Assignment` has them.
     """
 
     def __init__(self, problem: str, shape: tuple[int, int], sha256: str, **parts: Any) -> None:
         self.problem, self.shape, self.sha256 = problem, shape, sha256
+        self.parts = parts
         self.__dict__.update(parts)
 
     def __repr__(self) -> str:
         rows, cols = self.shape
-        return f"Proof({self.problem} of {rows} x {cols}, {self.row_ind.size} pairs)"
+        of_what = f"{rows} vertices" if self.problem.startswith("general") else f"{rows} x {cols}"
+        return f"Proof({self.problem} of {of_what}, {self.row_ind.size} pairs)"
 
     @property
     def row_ind(self) -> np.ndarray:
-        """The rows of the pairs."""
-        return np.flatnonzero(self.__dict__["row_to_col"] >= 0)
+        """The rows of the pairs; of a graph, the smaller ends."""
+        mate = self.parts.get("mate")
+        if mate is not None:
+            return np.flatnonzero(mate > np.arange(mate.size))
+        return np.flatnonzero(self.parts["row_to_col"] >= 0)
 
     @property
     def col_ind(self) -> np.ndarray:
-        """The columns of the pairs, by row."""
-        return self.__dict__["row_to_col"][self.row_ind]
+        """The columns of the pairs, by row; of a graph, the larger ends."""
+        mates = self.parts["mate" if "mate" in self.parts else "row_to_col"]
+        return mates[self.row_ind]
 
-    def vertex_cover(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and the columns of the cover."""
-        return self.__dict__["cover_rows"], self.__dict__["cover_cols"]
-
-    def check_problem(self, A: Any) -> None:
+    def check_problem(self, A: Any, *, weight: Hashable = "weight", triangle: str = "both") -> None:
         """Raise CertificateError unless this is a proof of `A`."""
-        shape, sha256 = hash_of(A, self.problem)
+        maximize = self.parts.get("maximize", True)
+        shape, sha256 = hash_of(A, self.problem, weight, triangle, maximize=maximize)
         if shape != self.shape:
             raise CertificateError(f"the proof is one of {self.shape}, but the problem is {shape}")
         if sha256 != self.sha256:
             raise CertificateError("the proof is one of another problem: their hashes differ")
 
 
-def save(file: str | os.PathLike[str], A: Any, result: Any) -> None:
+class _CoverProof(Proof):
+    """With a vertex cover."""
+
+    def vertex_cover(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and the columns of the cover."""
+        return self.parts["cover_rows"], self.parts["cover_cols"]
+
+    cover_ind = vertex_cover
+
+
+class _BottleneckProof(_CoverProof):
+    def threshold_cover(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and the columns that touch all pairs better than the objective."""
+        return self.parts["threshold_rows"], self.parts["threshold_cols"]
+
+
+class _TransportProof(_CoverProof):
+    def __init__(self, problem: str, shape: tuple[int, int], sha256: str, **parts: Any) -> None:
+        super().__init__(problem, shape, sha256, **parts)
+        self.row_bounds = parts["row_lower"], parts["row_upper"]
+        self.col_bounds = parts["col_lower"], parts["col_upper"]
+        given = parts["pair_capacity"]
+        if given is not None:
+            given = np.asarray(given, np.int64)
+            is_matrix = given.ndim == 1 and given.size == shape[0] * shape[1]
+            given = given.reshape(shape) if is_matrix else given
+        self.pair_capacity = given
+
+    @property
+    def row_ind(self) -> np.ndarray:
+        found: np.ndarray = self.parts["row_ind"]
+        return found
+
+    @property
+    def col_ind(self) -> np.ndarray:
+        found: np.ndarray = self.parts["col_ind"]
+        return found
+
+
+class _GeneralProof(Proof):
+    def tutte_berge_ind(self) -> np.ndarray:
+        """The vertices of the Tutte–Berge set."""
+        found: np.ndarray = self.parts["tutte_berge"]
+        return found
+
+
+_CLASSES = {
+    "matching": _CoverProof,
+    "assignment": _CoverProof,
+    "bottleneck": _BottleneckProof,
+    "transport": _TransportProof,
+    "general-matching": _GeneralProof,
+    "general-weights": Proof,
+}
+
+
+# -- what a result has -----------------------------------------------------------------------------
+
+
+_SIGNS = {
+    "general-weights": ("vertex_dual",),
+    "general-matching": ("mate", "tutte_berge_ind"),
+    "transport": ("flow_units", "row_bounds"),
+    "bottleneck": ("threshold_cover",),
+    "assignment": ("row_dual", "col_to_row"),
+    "matching": ("row_to_col", "col_to_row", "vertex_cover"),
+}
+"""What only the results of a problem, and of those below it, have."""
+_OTHERS = (
+    *("errors", "counts", "tree", "bound", "levels", "row_capacity", "row_log_scale", "forced"),
+)
+"""What only results have of which there are no files."""
+
+
+def _problem_of(result: Any) -> str:
+    if not any(hasattr(result, name) for name in _OTHERS):
+        for problem, names in _SIGNS.items():
+            if all(hasattr(result, name) for name in names):
+                return problem
+    raise TypeError(f"there are no files of proofs for {type(result).__name__}")
+
+
+def proof_of(A: Any, result: Any, *, weight: Hashable = "weight", triangle: str = "both") -> Proof:
+    """What a file holds of a result; errors as of `save`."""
+    problem = _problem_of(result)
+    if getattr(result, "proven", True) is not True:
+        raise ValueError("the result must be proven: a file says that it is the best")
+    maximize = getattr(result, "maximize", True)
+    shape, sha256 = hash_of(A, problem, weight, triangle, maximize=maximize)
+    own = _own_parts(problem, result)
+    parts = {
+        name: own[name] if name in own else _part_of(name, form, getattr(result, name))
+        for name, form in PARTS[problem].items()
+    }
+    return _CLASSES[problem](problem, shape, sha256, **parts)
+
+
+def _own_parts(problem: str, result: Any) -> dict[str, Any]:
+    """The parts that a result has under another name, or by a call."""
+    if problem == "general-matching":
+        return {"tutte_berge": _ascending(result.tutte_berge_ind())}
+    if problem == "general-weights":
+        return {}
+    cover: tuple[Any, Any] = ((), ())
+    if problem == "matching" or result.cardinality == "maximum":
+        cover = cover_of(result)
+    own: dict[str, Any] = dict(zip(("cover_rows", "cover_cols"), map(_ascending, cover)))
+    if problem == "bottleneck":
+        names = "threshold_rows", "threshold_cols"
+        own |= zip(names, map(_ascending, result.threshold_cover()))
+    if problem == "transport":
+        for side in ("row", "col"):
+            bounds = getattr(result, f"{side}_bounds")
+            own |= zip((f"{side}_lower", f"{side}_upper"), (wide(array_of(np, b)) for b in bounds))
+    return own
+
+
+def _part_of(name: str, form: str, given: Any) -> Any:
+    if given is None:
+        return None
+    if form == "flag":
+        return bool(given)
+    if form == "word":
+        return str(given)
+    if form in ("number", "objective"):
+        return python_number(f"the {name}", given)
+    values = wide(array_of(np, given))
+    if form in ("limit", "capacity"):
+        return values.ravel() if values.ndim else values.item()
+    return values.astype(np.int64) if form == "ids" else values
+
+
+def _ascending(vertices: Any) -> np.ndarray:
+    return np.sort(array_of(np, vertices).astype(np.int64))
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def save(
+    file: str | os.PathLike[str],
+    A: Any,
+    result: Any,
+    *,
+    weight: Hashable = "weight",
+    triangle: str = "both",
+) -> None:
     """Write a result with its proof, and a hash of its problem.
 
     Parameters
@@ -97,8 +236,11 @@ def save(file: str | os.PathLike[str], A: Any, result: Any) -> None:
         It ends in ``.npz`` or ``.txt``.
     A : the graph or the costs
         What the result is one of.
-    result : Matching or Assignment
-        A proven one of `maximum_matching` or `assign`, of the sum of stored costs.
+    result : Matching, Assignment, BottleneckAssignment, Transport, GeneralMatching or \
+            GeneralWeightMatching
+        A proven one. Costs must be stored ones.
+    weight, triangle
+        Of a graph, as they were chosen; see `gpumatch.verify`.
 
     Raises
     ------
@@ -119,65 +261,13 @@ def save(file: str | os.PathLike[str], A: Any, result: Any) -> None:
     """
     path = Path(file)
     suffix = _suffix(path)
-    proof = proof_of(A, result)
-    if suffix == ".txt":
-        with open(path, "w", encoding="ascii", newline="\n") as out:
-            out.writelines(_lines(proof))
+    proof = proof_of(A, result, weight=weight, triangle=triangle)
+    what = proof.problem, proof.shape, proof.sha256, proof.parts
+    if suffix == ".npz":
+        write_arrays(path, *what)
         return
-    limit = proof.__dict__.get("cost_limit")
-    held: dict[str, Any] = {
-        name: proof.__dict__[name] for name in PROBLEMS[proof.problem] if name != "cost_limit"
-    }
-    if limit is not None:
-        held["cost_limit"] = limit
-    head: dict[str, Any] = {"version": VERSION, "problem": proof.problem, "sha256": proof.sha256}
-    with open(path, "wb") as binary:
-        np.savez(binary, allow_pickle=False, **head, shape=np.array(proof.shape), **held)
-
-
-def proof_of(A: Any, result: Any) -> Proof:
-    """What a file holds of a result; errors as of `save`."""
-    if hasattr(result, "errors") or not hasattr(result, "col_to_row"):
-        raise TypeError(f"there are no files of proofs for {type(result).__name__}")
-    if getattr(result, "proven", True) is not True:
-        raise ValueError("the result must be proven: a file says that it is the best")
-    is_assignment = hasattr(result, "row_dual")
-    if not is_assignment and any(hasattr(result, name) for name in _OTHERS):
-        raise TypeError(f"there are no files of proofs for {type(result).__name__}")
-    problem = "assignment" if is_assignment else "matching"
-    shape, sha256 = hash_of(A, problem)
-    parts: dict[str, Any] = {
-        name: array_of(np, getattr(result, name)).astype(np.int64)
-        for name in ("row_to_col", "col_to_row")
-    }
-    cover: tuple[Any, Any] = ((), ())
-    if not is_assignment or result.cardinality == "maximum":
-        cover = cover_of(result)
-    for name, side in zip(("cover_rows", "cover_cols"), cover):
-        parts[name] = np.sort(array_of(np, side).astype(np.int64))
-    if is_assignment:
-        parts |= {name: _wide(array_of(np, getattr(result, name))) for name in _NUMBERS}
-        parts |= {
-            name: python_number(f"the {name}", getattr(result, name))
-            for name in ("objective", "gap")
-        }
-        parts["maximize"], parts["cardinality"] = bool(result.maximize), str(result.cardinality)
-        parts["cost_limit"] = _limit(result.cost_limit)
-    return Proof(problem, shape, sha256, **parts)
-
-
-_OTHERS = ("threshold_cover", "levels", "row_capacity", "row_log_scale", "flow_units")
-
-
-def _wide(numbers: np.ndarray) -> np.ndarray:
-    return numbers.astype(np.int64 if numbers.dtype.kind in "iub" else np.float64)
-
-
-def _limit(given: Any) -> Any:
-    if given is None:
-        return None
-    limit = array_of(np, given)
-    return _wide(limit) if limit.ndim else _wide(limit[None])[0].item()
+    with open(path, "w", encoding="ascii", newline="\n") as out:
+        out.writelines(lines_of(*what))
 
 
 def _suffix(path: Path) -> str:
@@ -185,183 +275,6 @@ def _suffix(path: Path) -> str:
     if suffix not in (".npz", ".txt"):
         raise ValueError(f"{path}: a file of a proof ends in .npz or .txt")
     return suffix
-
-
-# -- text ------------------------------------------------------------------------------------------
-
-
-def _lines(proof: Proof) -> Iterator[str]:
-    """The text of a proof. Floats are in hexadecimal digits, which round nothing."""
-    yield f"gpumatch-proof {VERSION}\nproblem {proof.problem}\nsha256 {proof.sha256}\n"
-    yield "shape {} {}\n".format(*proof.shape)
-    for name in PROBLEMS[proof.problem]:
-        part = proof.__dict__[name]
-        if name == "maximize":
-            yield f"maximize {int(part)}\n"
-        elif name == "cardinality":
-            yield f"cardinality {part}\n"
-        elif name in ("objective", "gap"):
-            yield f"{name} {_word(part)}\n"
-        elif name != "cost_limit":
-            yield f"{name} {part.size}\n{_words(part)}\n"
-        elif part is None:
-            yield "cost_limit none\n"
-        else:
-            is_one = not isinstance(part, np.ndarray)
-            yield (
-                f"cost_limit all {_word(part)}\n" if is_one else f"cost_limit rows {_words(part)}\n"
-            )
-    yield "end\n"
-
-
-def _word(number: Any) -> str:
-    return number.hex() if isinstance(number, float) else str(number)
-
-
-def _words(numbers: np.ndarray) -> str:
-    return " ".join(map(_word, numbers.tolist()))
-
-
-class _Words:
-    """The words of a text, one after the other."""
-
-    def __init__(self, path: Path) -> None:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"more than {MAX_BYTES} bytes")
-        self.words, self.place = path.read_bytes().split(), 0
-
-    def take(self, count: int = 1) -> list[bytes]:
-        """The next words; ValueError if there are fewer."""
-        self.place += count
-        if count < 0 or self.place > len(self.words):
-            raise ValueError("it ends too early")
-        return self.words[self.place - count : self.place]
-
-    def expect(self, *words: str) -> None:
-        for word in words:
-            (found,) = self.take()
-            if found != word.encode():
-                raise ValueError(f"expected {word}; got {found.decode('ascii', 'replace')[:40]}")
-
-    def text(self) -> str:
-        return self.take()[0].decode("ascii")
-
-    def ids(self, count: int = 1) -> np.ndarray:
-        return np.array([_int(word) for word in self.take(count)], np.int64)
-
-    def numbers(self, count: int = 1) -> np.ndarray:
-        found = [_number(word) for word in self.take(count)]
-        return np.array(found, np.float64 if any(type(one) is float for one in found) else np.int64)
-
-
-def _int(word: bytes) -> int:
-    if not word.lstrip(b"-").isdigit():
-        raise ValueError(f"expected an integer; got {word.decode('ascii', 'replace')[:40]}")
-    return int(word)
-
-
-def _number(word: bytes) -> int | float:
-    if word.lstrip(b"-").isdigit():
-        return int(word)
-    text = word.decode("ascii")
-    return float.fromhex(text) if "x" in text else float(text)
-
-
-def _of_text(path: Path) -> Proof:
-    words = _Words(path)
-    words.expect("gpumatch-proof", str(VERSION), "problem")
-    problem = words.text()
-    if problem not in PROBLEMS:
-        raise ValueError(f"there is no problem {problem[:40]}")
-    words.expect("sha256")
-    sha256 = words.text()
-    words.expect("shape")
-    shape = tuple(words.ids(2).tolist())
-    parts: dict[str, Any] = {}
-    for name in PROBLEMS[problem]:
-        words.expect(name)
-        if name == "maximize":
-            parts[name] = _flag(words.text())
-        elif name == "cardinality":
-            parts[name] = words.text()
-        elif name in ("objective", "gap"):
-            parts[name] = words.numbers()[0].item()
-        elif name == "cost_limit":
-            form = words.text()
-            parts[name] = _limit_of(words, form, shape[0])
-        else:
-            count = int(words.ids()[0])
-            parts[name] = (words.numbers if name in _NUMBERS else words.ids)(count)
-    words.expect("end")
-    if words.place != len(words.words):
-        raise ValueError("it goes on after its end")
-    return Proof(problem, shape, sha256, **parts)
-
-
-def _flag(word: str) -> bool:
-    if word not in ("0", "1"):
-        raise ValueError(f"maximize must be 0 or 1; got {word[:40]}")
-    return word == "1"
-
-
-def _limit_of(words: _Words, form: str, nrows: int) -> Any:
-    if form == "none":
-        return None
-    if form == "all":
-        return words.numbers()[0].item()
-    if form != "rows":
-        raise ValueError(f"cost_limit must be none, all or rows; got {form[:40]}")
-    return words.numbers(nrows)
-
-
-# -- npz -------------------------------------------------------------------------------------------
-
-
-def _of_npz(path: Path) -> Proof:
-    with zipfile.ZipFile(path) as archive:
-        if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
-            raise ValueError(f"more than {MAX_BYTES} bytes")
-    with np.load(path, allow_pickle=False) as held:
-        arrays = {name: held[name] for name in held.files}
-    version = _scalar(arrays, "version", int)
-    if version != VERSION:
-        raise ValueError(f"version {version} is not known; this is {VERSION}")
-    problem = _scalar(arrays, "problem", str)
-    if problem not in PROBLEMS:
-        raise ValueError(f"there is no problem {problem[:40]}")
-    shape = _array(arrays, "shape", "i")
-    parts: dict[str, Any] = {}
-    for name in PROBLEMS[problem]:
-        if name in ("maximize", "cardinality"):
-            parts[name] = _scalar(arrays, name, bool if name == "maximize" else str)
-        elif name in ("objective", "gap"):
-            parts[name] = _scalar(arrays, name, (int, float))
-        elif name != "cost_limit":
-            parts[name] = _array(arrays, name, "if" if name in _NUMBERS else "i")
-        elif name in arrays:
-            is_one = arrays[name].ndim == 0
-            parts[name] = (
-                _scalar(arrays, name, (int, float)) if is_one else _array(arrays, name, "if")
-            )
-        else:
-            parts[name] = None
-    if shape.size != 2:
-        raise ValueError("shape must be two integers")
-    rows, cols = shape.tolist()
-    return Proof(problem, (rows, cols), _scalar(arrays, "sha256", str), **parts)
-
-
-def _scalar(arrays: dict[str, np.ndarray], name: str, kind: Any) -> Any:
-    value = arrays[name].item() if name in arrays and arrays[name].ndim == 0 else None
-    if not isinstance(value, kind):
-        raise ValueError(f"{name} is missing, or is of a wrong kind")
-    return value
-
-
-def _array(arrays: dict[str, np.ndarray], name: str, kinds: str) -> np.ndarray:
-    if name not in arrays or arrays[name].ndim != 1 or arrays[name].dtype.kind not in kinds:
-        raise ValueError(f"{name} is missing, or is no list of numbers")
-    return _wide(arrays[name])
 
 
 def load(file: str | os.PathLike[str]) -> Proof:
@@ -384,8 +297,10 @@ def load(file: str | os.PathLike[str]) -> Proof:
         If it cannot be read.
     """
     path = Path(file)
+    read = read_text if _suffix(path) == ".txt" else read_arrays
     try:
-        return _of_text(path) if _suffix(path) == ".txt" else _of_npz(path)
+        problem, shape, sha256, parts = read(path, MAX_BYTES)
+        return _CLASSES[problem](problem, shape, sha256, **parts)
     except (ValueError, KeyError, OverflowError, EOFError, zipfile.BadZipFile) as error:
         message = str(error)
         raise ValueError(message if str(path) in message else f"{path}: {message}") from error

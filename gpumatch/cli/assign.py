@@ -86,7 +86,7 @@ def _check_source(options: argparse.Namespace) -> None:
     """Check that there is either a source of costs or points, and that a proof can be written."""
     if options.proof is not None and (options.points or options.distributed):
         raise ValueError("--proof is for stored costs, without --distributed")
-    if options.proof is not None and options.objective != "sum":
+    if options.proof is not None and options.objective not in _CERTIFICATES:
         raise ValueError(f"--proof is not for the objective {options.objective!r}")
     if options.points:
         if options.source is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gpumatch.cli import running
+from gpumatch.cli import general, running, transport
 
 PROVEN, REFUSED = 0, 1
 
@@ -16,8 +16,17 @@ def add_to(commands: Any) -> None:
         f"{text[0].upper()}{text[1:]}. Exit codes: 0 it does, 1 it does not, 2 bad input or usage."
     )
     check = commands.add_parser("check", help=text, description=description, allow_abbrev=False)
-    check.add_argument("proof", metavar="FILE", help="the proof (.txt or .npz)")
+    add = check.add_argument
+    add("proof", metavar="FILE", help="the proof (.txt or .npz)")
     running.add_source(check, "the matrix that was matched, or the costs that were assigned")
+    for option, text in (
+        ("--supply", "of a flow: the masses of the rows, as for `transport`"),
+        ("--demand", "of a flow: the masses of the columns"),
+        ("--pair-capacity", "of a flow: the most that a pair carries"),
+    ):
+        add(option, metavar="MASS", help=text)
+    text = "of a graph: both (default), upper or lower: the entries that are edges"
+    add("--triangle", default="both", help=text)
     check.set_defaults(command=_check)
 
 
@@ -25,13 +34,30 @@ def _check(options: argparse.Namespace) -> int:
     from gpumatch import certificates
 
     proof = certificates.load(options.proof)
-    read = running.read_matrix if proof.problem == "matching" else running.read_costs
-    problem = read(options)
+    problem = _problem_of(proof.problem, options)
     try:
-        proof.check_problem(problem)
-        certificate = certificates.verify(problem, proof)
+        proof.check_problem(problem, triangle=options.triangle)
+        certificate = certificates.verify(
+            problem, proof, triangle=options.triangle, **_masses(options, problem)
+        )
     except certificates.CertificateError as error:
         print(f"refused: {error}")
         return REFUSED
     print(certificate)
     return PROVEN
+
+
+def _problem_of(kind: str, options: argparse.Namespace) -> Any:
+    """The graph, the matrix or the costs that a proof of this kind is one of."""
+    if kind.startswith("general"):
+        return general.graph_of(running.read_matrix(options))[0]
+    return running.read_matrix(options) if kind == "matching" else running.read_costs(options)
+
+
+def _masses(options: argparse.Namespace, costs: Any) -> dict[str, Any]:
+    """The masses and capacities that are given."""
+    given = {name: getattr(options, name) for name in ("supply", "demand")}
+    found = {name: transport.masses(text) for name, text in given.items() if text is not None}
+    if options.pair_capacity is not None:
+        found["pair_capacity"] = transport.capacities(options.pair_capacity, costs.shape)
+    return found

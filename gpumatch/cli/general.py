@@ -43,7 +43,7 @@ def match(options: argparse.Namespace, clock: Control) -> int:
 
     _check(options)
     with clock.part("read"):
-        graph, labels = _graph_of(running.read_matrix(options))
+        graph, labels = graph_of(running.read_matrix(options))
     how: dict[str, Any] = {"triangle": options.triangle or "both"}
     if options.weights:
         how |= {"cardinality": options.cardinality or "any", "maximize": not options.minimize}
@@ -53,6 +53,7 @@ def match(options: argparse.Namespace, clock: Control) -> int:
     own = option_names("general-weights") if options.weights else ()
     result = running.run(solve, options, graph.shape, how, own, (labels, labels))
     report = _report(options, graph, result, _certificate(options, graph, result, clock), clock)
+    running.save_proof(graph, result, options, triangle=options.triangle or "both")
     if labels is not None and report["pairs"]:
         report["pairs"] = [[labels[u], labels[v]] for u, v in report["pairs"]]
     running.tell(report, _lines(report), as_json=options.json)
@@ -66,8 +67,8 @@ def _without_initial(solve: Any, graph: Any, *, initial: Any, **wish: Any) -> An
 def _check(options: argparse.Namespace) -> None:
     if options.distributed:
         raise ValueError("--distributed is not for --general")
-    if options.proof is not None:
-        raise ValueError("--proof is not for --general")
+    if options.proof is not None and options.algorithm == "suitor":
+        raise ValueError("--proof is not for suitor, which proves a bound only")
     if options.init != "auto":
         raise ValueError("--init is not for --general")
     if options.weights and options.initial:
@@ -78,7 +79,7 @@ def _check(options: argparse.Namespace) -> None:
                 raise ValueError(f"{running.option_of(name)} is for --weights")
 
 
-def _graph_of(matrix: Any) -> tuple[Any, list[Any] | None]:
+def graph_of(matrix: Any) -> tuple[Any, list[Any] | None]:
     """A square matrix, and the labels of its vertices if the file has labels.
 
     The rows and the columns of a list of edges are vertices alike.

@@ -136,12 +136,15 @@ def add_proof(command: argparse.ArgumentParser) -> None:
     command.add_argument("--proof", metavar="FILE", type=proof_file, help=text)
 
 
-def save_proof(problem: Any, result: Any, options: argparse.Namespace) -> None:
-    """Write the proof if a file is named for it; without a proof there is none to write."""
+def save_proof(problem: Any, result: Any, options: argparse.Namespace, **of_graph: Any) -> None:
+    """Write the proof if a file is named for it; without a proof there is none to write.
+
+    `of_graph` are the arguments of `gpumatch.certificates.save` that a graph needs.
+    """
     from gpumatch import certificates
 
     if options.proof is not None and result.proven:
-        certificates.save(options.proof, problem, result)
+        certificates.save(options.proof, problem, result, **of_graph)
 
 
 def option_of(name: str) -> str:

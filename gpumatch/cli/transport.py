@@ -44,6 +44,7 @@ def add_to(commands: Any) -> None:
     add("--json", action="store_true", help="print JSON")
     add("--progress", action="store_true", help="show a progress bar on stderr")
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
+    running.add_proof(transport)
     transport.set_defaults(command=_transport)
 
 
@@ -61,6 +62,7 @@ def _transport(options: argparse.Namespace) -> int:
     files = running.file_of(options.source), options.supply, options.demand, options.pair_capacity
     for source in files:
         running.refuse_to_overwrite(source, options.output)
+        running.refuse_to_overwrite(source, options.proof)
     clock = Control()
     with clock.part("read"):
         costs = as_costs(running.read_costs(options))
@@ -76,6 +78,7 @@ def _transport(options: argparse.Namespace) -> int:
         with clock.part("certificate"):
             proof = gpumatch.verify(costs, flow, **given)
         certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
+    running.save_proof(costs, flow, options)
     report = _report(options, costs.nnz, flow, certificate, running.seconds_of(flow.stats, clock))
     running.tell(report, _lines(report), as_json=options.json)
     return running.code_of(flow.proven)

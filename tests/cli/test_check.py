@@ -33,6 +33,48 @@ def test_what_assign_proves_is_accepted(gpumatch_cli, costs, tmp_path):
     assert "3 pairs of total 11" in out
 
 
+def test_what_a_bottleneck_proves_is_accepted(gpumatch_cli, costs, tmp_path):
+    proof = str(tmp_path / "proof.txt")
+    assert gpumatch_cli("assign", costs, "--objective", "bottleneck", "--proof", proof)[0] == 0
+    code, out, _ = gpumatch_cli("check", proof, costs)
+    assert code == 0
+    assert out.startswith("optimal: 3 pairs up to 2,")
+
+
+def test_what_transport_proves_is_accepted_for_its_masses(gpumatch_cli, costs, tmp_path):
+    proof, supply, demand = (str(tmp_path / name) for name in ("p.npz", "supply.txt", "demand.txt"))
+    for path, numbers in ((supply, "2 3 1"), (demand, "2 2 2")):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(numbers)
+    masses = "--supply", supply, "--demand", demand, "--pair-capacity", "2"
+    assert gpumatch_cli("transport", costs, *masses, "--proof", proof)[0] == 0
+    for given in ((), masses):
+        code, out, _ = gpumatch_cli("check", proof, costs, *given)
+        assert code == 0
+        assert "pairs with flow of total" in out
+    for wrong, told in (
+        (("--supply", demand), "supply 1 is 2.0, but the result has 3"),
+        (("--pair-capacity", "1"), "the capacity of a pair is 1 units, but the result has 2"),
+    ):
+        code, out, _ = gpumatch_cli("check", proof, costs, *wrong)
+        assert code == 1
+        assert told in out
+
+
+@pytest.mark.parametrize("triangle", ["both", "upper"])
+@pytest.mark.parametrize("how", [(), ("--weights", "--cardinality", "maximum")])
+def test_what_a_graph_proves_is_accepted(how, triangle, gpumatch_cli, tmp_path):
+    file, proof = tmp_path / "graph.csv", str(tmp_path / "proof.txt")
+    file.write_text("row,column,value\n0,1,5\n1,2,6\n2,0,7\n2,3,1\n")
+    how = *how, "--triangle", triangle
+    assert gpumatch_cli("match", file, "--general", *how, "--proof", proof)[0] == 0
+    code, out, _ = gpumatch_cli("check", proof, file, "--triangle", triangle)
+    assert code == 0
+    assert ": 2 edges of total 6" in out if "--weights" in how else "a matching of 2 edges" in out
+    if triangle == "upper":
+        assert "another problem" in gpumatch_cli("check", proof, file)[1]
+
+
 def test_a_changed_proof_is_refused(gpumatch_cli, costs, tmp_path):
     proof = tmp_path / "proof.txt"
     gpumatch_cli("assign", costs, "--proof", proof)
@@ -68,11 +110,14 @@ def test_bad_calls(gpumatch_cli, costs, file, tmp_path):
     assert_rejected(
         gpumatch_cli("assign", "--points", points, points, "--proof", proof), "stored costs"
     )
-    assert_rejected(
-        gpumatch_cli("assign", costs, "--objective", "bottleneck", "--proof", proof), "bottleneck"
-    )
-    proof.write_text("gpumatch-proof 2\n")
-    assert_rejected(gpumatch_cli("check", proof, costs), "proof.txt", "expected 1")
+    assert_rejected(gpumatch_cli("assign", costs, "--objective", "fair", "--proof", proof), "fair")
+    given = "match", file, "--general", "--weights", "--algorithm", "suitor", "--proof", proof
+    assert_rejected(gpumatch_cli(*given), "suitor")
+    gpumatch_cli("assign", costs, "--proof", proof)
+    assert_rejected(gpumatch_cli("check", proof, costs, "--supply", "3"), "supply")
+    for version, told in (("2", "no problem assignment in version 2"), ("3", "version 3")):
+        proof.write_text(f"gpumatch-proof {version}\nproblem assignment\n")
+        assert_rejected(gpumatch_cli("check", proof, costs), "proof.txt", told)
     proof.write_bytes(bytes(range(256)))
     assert_rejected(gpumatch_cli("check", proof, costs), "proof.txt")
     assert_rejected(gpumatch_cli("check", tmp_path / "none.npz", costs), "none.npz")

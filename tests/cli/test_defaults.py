@@ -30,7 +30,10 @@ DEFAULTS = {
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},
     "scale": {**SOURCE, **ORDER},
-    "check": {**SOURCE, "proof": "proof.txt"},
+    "check": {
+        **SOURCE, "proof": "proof.txt", "supply": None, "demand": None, "pair_capacity": None,
+        "triangle": "both",
+    },
     "algorithms": {"json": False},
     "info": {"json": False},
 }  # fmt: skip
