@@ -220,7 +220,8 @@ def _running(contenders: Sequence[harness.Contender], patterns: Sequence[str]) -
 def _report(options: argparse.Namespace) -> int:
     if options.out:
         files = options.results or sorted(RESULTS.glob("*.json"))
-        options.out.write_text(page.page(files, REPORTS), encoding="utf-8")
+        home = "index.html" if (options.out.parent / "index.html").exists() else None
+        options.out.write_text(page.page(files, REPORTS, home), encoding="utf-8")
         print(options.out)
         return DONE
     if len(options.results) != 1:

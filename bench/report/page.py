@@ -39,7 +39,9 @@ th:first-child, td:first-child { text-align: left; }
 th { cursor: pointer; background: #f4f4f4; }
 th[aria-sort=ascending]::after { content: " ▲"; } th[aria-sort=descending]::after { content: " ▼"; }
 code { background: #f4f4f4; padding: 0 .25rem; } .runs { color: #666; font-size: 13px; }
-nav li { display: inline-block; margin-right: 1rem; } svg text { font: 10px sans-serif; }
+nav ul { columns: 15rem; padding-left: 1.2rem; } summary { cursor: pointer; }
+p code, nav a { overflow-wrap: anywhere; } figure { margin: 1rem 0; overflow-x: auto; }
+svg text { font: 10px sans-serif; }
 """
 SCRIPT = """
 const value = cell => { const number = parseFloat(cell.textContent.replace(/[≥,]/g, ''));
@@ -59,22 +61,28 @@ for (const head of document.querySelectorAll('th'))
 """
 
 
-def page(files: Iterable[Path], reports: Mapping[str, Any]) -> str:
-    """The page of result files. `reports` has the function that makes each suite's report."""
+def page(files: Iterable[Path], reports: Mapping[str, Any], home: str | None = None) -> str:
+    """The page of result files. `reports` has the function that makes each suite's report.
+
+    `home` is the page that it links back to.
+    """
     parts = [(html.escape(file.stem), *_part(file, reports)) for file in files]
     links = "".join(f'<li><a href="#{name}">{name}</a></li>' for name, *_ in parts)
+    way_back = f'<p><a href="{html.escape(home)}">← gpumatch</a></p>\n' if home else ""
     bodies = "".join(
         f'<section id="{name}"><h2>{name}</h2>\n<p>{_inline(about)}</p>\n{body}</section>\n'
         for name, about, body in parts
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<title>gpumatch: benchmarks</title>\n"
-        f"<style>{STYLE}</style></head>\n<body><h1>gpumatch: benchmarks</h1>\n"
+        f"<style>{STYLE}</style></head>\n<body>{way_back}<h1>gpumatch: benchmarks</h1>\n"
         "<p>Each part is a file of <code>bench/results</code>. "
         "A click on a column's head sorts its table. "
         "“≥” marks runs that were given up.</p>\n"
-        f"<nav><ul>{links}</ul></nav>\n{bodies}<script>{SCRIPT}</script></body></html>\n"
+        f"<nav><details><summary>All {len(parts)} files</summary><ul>{links}</ul></details></nav>\n"
+        f"{bodies}<script>{SCRIPT}</script></body></html>\n"
     )
 
 
@@ -199,7 +207,8 @@ def _drawing(graphs: Mapping[str, Any]) -> str:
     parts = [*_legend(codes), *_axis(powers, place, top, bottom)]
     parts += _rows(drawn, codes, place, top)
     size = f'viewBox="0 0 {LEFT + WIDTH + 40} {bottom + STEP}" width="{LEFT + WIDTH + 40}"'
-    return f'<svg {size} role="img" aria-label="times by contender">{"".join(parts)}</svg>\n'
+    drawing = f'<svg {size} role="img" aria-label="times by contender">{"".join(parts)}</svg>'
+    return f"<figure>{drawing}</figure>\n"
 
 
 def _legend(codes: Sequence[str]) -> Iterator[str]:

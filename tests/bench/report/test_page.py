@@ -58,6 +58,15 @@ def page_file(tmp_path_factory):
     return file
 
 
+def test_it_leads_back_to_a_site_beside_it(page_file, tmp_path):
+    back = '<a href="index.html">'
+    assert back not in page_file.read_text(encoding="utf-8")
+    (tmp_path / "index.html").touch()
+    file = tmp_path / "benchmarks.html"
+    bench.main(["report", *map(str, FILES[:1]), "--out", str(file)])
+    assert back in file.read_text(encoding="utf-8")
+
+
 def test_every_file_of_results_is_there(page_file):
     text = page_file.read_text(encoding="utf-8")
     reader = Reader()
