@@ -197,11 +197,15 @@ def test_commands_that_take_long_are_parsed(document):
 
 
 def test_every_page_is_in_the_contents_of_the_site():
+    """By a table of contents, or by a link on the first page of its section (docs/conf.py)."""
     listed = set()
     for index in (ROOT / "docs" / "index.md", ROOT / "docs" / "api" / "index.md"):
         for block in re.findall(r"^:::\{toctree\}\n(.*?)^:::", index.read_text(), re.M | re.S):
             names = [line for line in block.split("\n") if line and not line.startswith(":")]
             listed |= {index.parent / f"{name}.md" for name in names}
+    for first in (path for path in listed.copy() if path.name == "README.md"):
+        beside = re.findall(r"\]\((\w+\.md)[#)]", first.read_text(encoding="utf-8"))
+        listed |= {first.parent / name for name in beside}
     assert listed == set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "index.md"}
 
 

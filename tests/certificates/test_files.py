@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csr_array
 
 import gpumatch as gm
 from gpumatch import certificates
+from gpumatch.certificates.proof_text import lines_of
 
 SOURCE = Path(certificates.__file__).parent / "standalone" / "check.c"
 COMPILER = shutil.which("cc") or shutil.which("gcc")
@@ -246,6 +247,129 @@ def test_both_refuse_corrupted_proofs(second, tmp_path):
 @pytest.mark.long
 def test_both_refuse_more_corrupted_proofs(second, tmp_path):
     check_refusals(second, tmp_path, 400)
+
+
+# -- false claims that agree with themselves -------------------------------------------------------
+
+
+def rewritten(path, **changes):
+    """The text of a proof with other parts, as if a result had claimed them."""
+    proof = certificates.load(path)
+    parts = proof.parts | changes
+    path.write_text("".join(lines_of(proof.problem, proof.shape, proof.sha256, parts)))
+    return certificates.load(path)
+
+
+C = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
+TRIANGLE_AND_TAIL = csr_array(
+    (np.array([5, 6, 7, 1]), (np.array([0, 1, 0, 2]), np.array([1, 2, 2, 3]))), shape=(4, 4)
+)
+PATH = csr_array((np.array([3, 9, 3]), (np.arange(3), np.arange(1, 4))), shape=(4, 4))
+
+
+def forged_duals(path):
+    """A dual is too high by one, and what it takes away at its pair again gives the same total."""
+    certificates.save(path, C, gm.assign(C))
+    duals = certificates.load(path).row_dual
+    rewritten(path, row_dual=duals + np.array([1, 0, 0]))
+    return C
+
+
+def forged_pairs(path):
+    """A worse assignment, with its own total and gap."""
+    certificates.save(path, C, gm.assign(C))
+    rewritten(path, row_to_col=np.arange(3), col_to_row=np.arange(3), objective=6, gap=1)
+    return C
+
+
+def forged_threshold(path):
+    """A cover of all rows touches whatever is better."""
+    certificates.save(path, C, gm.assign(C, objective="bottleneck"))
+    rewritten(path, threshold_rows=np.arange(3), threshold_cols=np.zeros(0, int))
+    return C
+
+
+def forged_bottleneck(path):
+    """A worse bottleneck, whose threshold cover misses better pairs."""
+    certificates.save(path, C, gm.assign(C, objective="bottleneck"))
+    none = np.zeros(0, int)
+    mates = {"row_to_col": np.arange(3), "col_to_row": np.arange(3)}
+    rewritten(path, **mates, objective=4, threshold_rows=none, threshold_cols=none)
+    return C
+
+
+def forged_flow(path):
+    """A flow of which a unit stays at home, with its own total and gap."""
+    result = gm.transport(C - 3, [2, 1, 1], [1, 1, 2], cardinality="any")
+    certificates.save(path, C - 3, result)
+    proof = certificates.load(path)
+    paid = (C - 3)[proof.row_ind, proof.col_ind]
+    at = int(paid.argmin())
+    kept = np.arange(paid.size) != at
+    units = proof.flow_units - ~kept
+    kept = units > 0
+    rewritten(
+        path, row_ind=proof.row_ind[kept], col_ind=proof.col_ind[kept], flow_units=units[kept],
+        objective=result.objective - int(paid[at]), gap=-int(paid[at]),
+    )  # fmt: skip
+    return C - 3
+
+
+def forged_mass(path):
+    """A flow beyond what a column takes."""
+    certificates.save(path, C, gm.transport(C, [1, 1, 1], [1, 1, 1]))
+    rewritten(path, col_upper=np.array([0, 2, 1]))
+    return C
+
+
+def forged_edges(path):
+    """A smaller matching of a graph, with the set that proves the larger one."""
+    certificates.save(path, PATH, gm.general.maximum_matching(PATH))
+    rewritten(path, mate=np.array([-1, 2, 1, -1]))
+    return PATH
+
+
+def forged_weight(path):
+    """A lighter matching, with its own total and gap."""
+    certificates.save(path, PATH, gm.general.maximum_weight_matching(PATH))
+    rewritten(path, mate=np.array([1, 0, 3, 2]), objective=6, gap=3)
+    return PATH
+
+
+def forged_cardinality(path):
+    """The heaviest matching, which is not the largest."""
+    certificates.save(path, PATH, gm.general.maximum_weight_matching(PATH))
+    rewritten(path, cardinality="maximum")
+    return PATH
+
+
+def forged_sets(path):
+    """Two odd sets that overlap."""
+    G = TRIANGLE_AND_TAIL
+    certificates.save(path, G, gm.general.maximum_weight_matching(G))
+    proof = certificates.load(path)
+    rewritten(
+        path, set_vertices=np.array([0, 1, 2, 3]), set_begin=np.array([0, 1]),
+        set_end=np.array([3, 4]), set_dual=np.append(proof.set_dual[:1], 0)[-2:],
+    )  # fmt: skip
+    return G
+
+
+FORGERIES = (
+    *(forged_duals, forged_pairs, forged_threshold, forged_bottleneck, forged_flow, forged_mass),
+    *(forged_edges, forged_weight, forged_cardinality, forged_sets),
+)
+
+
+@pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
+def test_both_refuse_forgeries(forge, second, tmp_path):
+    text, file = tmp_path / "p.txt", tmp_path / "p.mtx"
+    A = forge(text)
+    with pytest.raises(certificates.CertificateError):
+        certificates.check(text, A)
+    write_problem(file, A)
+    status, told = second(file, text)
+    assert status == 1, told
 
 
 def test_results_without_such_a_proof_are_named(tmp_path):
