@@ -33,6 +33,7 @@ html_title = f"gpumatch {version}"
 html_show_sourcelink = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,

@@ -29,7 +29,7 @@ LONGEST = 32  # letters of a graph's name
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 74rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff; }
+  color: #222; background: #fff; overflow-wrap: anywhere; }
 h2 { margin-top: 3rem; border-bottom: 1px solid #ccc; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; display: block;
   overflow-x: auto; }
