@@ -5,7 +5,8 @@ Exit codes: 0 the result is proven maximum or optimal, or ``check`` has accepted
 proven, because the time was up or the algorithm is a heuristic; 130 on Ctrl-C (after writing the
 best so far if ``--output`` asks for it); 141 if the reader of the output has closed it.
 
-``--json`` prints one object. Of ``match``:
+``--quiet`` prints no report, and the pairs of ``--pairs`` as CSV. ``--json`` prints one object. Of
+``match``:
 
     source, rows, columns, entries   the graph
     size                             matched edges
@@ -61,6 +62,12 @@ Of ``scale``, if they differ from those of ``match``:
 
     log_product                      sum of the logarithms of the matched entries' magnitudes
     row_log_scale, col_log_scale     [least, greatest] logarithm of the factors
+    row_log_scales, col_log_scales   the logarithms of all factors
+    row_perm, col_perm               the permutations that bring the matched entries to the diagonal
+    job                              of MC64's
+    least, sum                       of jobs 1 to 4, in place of product and factors: of the
+                                     magnitudes on the diagonal
+    certificate                      null for jobs 1 to 4
     seconds                          by part: read, compilation, search
 
 Of ``algorithms``: a list of {name, problem, backends, exact, reference, options}. Of ``info``:

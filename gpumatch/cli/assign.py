@@ -72,7 +72,7 @@ def _assign(options: argparse.Namespace) -> int:
         del wish["objective"]
         return _assign_on_ranks(options, wish, clock)
     with clock.part("read"):
-        costs = as_costs(_points(options) if options.points else running.read_costs(options))
+        costs = as_costs(_points(options)) if options.points else running.costs_of(options)
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(
         solve, options, costs.shape, wish, option_names("assignment"), costs.labels
@@ -147,7 +147,7 @@ def _tell(
 ) -> int:
     """Print the report; the exit code."""
     report = _report(options, *size, assignment, certificate, clock)
-    running.tell(report, _lines(report, options.objective), as_json=options.json)
+    running.tell(report, _lines(report, options.objective), options)
     return running.code_of(assignment.proven)
 
 

@@ -25,6 +25,7 @@ def add_to(commands: Any) -> None:
         ("--pair-capacity", "of a flow: the most that a pair carries"),
     ):
         add(option, metavar="MASS", help=text)
+    add("--quiet", action="store_true", help="print nothing: the exit code says it")
     text = "of a graph: both (default), upper or lower: the entries that are edges"
     add("--triangle", default="both", help=text)
     check.set_defaults(command=_check)
@@ -41,9 +42,11 @@ def _check(options: argparse.Namespace) -> int:
             problem, proof, triangle=options.triangle, **_masses(options, problem)
         )
     except certificates.CertificateError as error:
-        print(f"refused: {error}")
+        if not options.quiet:
+            print(f"refused: {error}")
         return REFUSED
-    print(certificate)
+    if not options.quiet:
+        print(certificate)
     return PROVEN
 
 

@@ -56,7 +56,7 @@ def match(options: argparse.Namespace, clock: Control) -> int:
     running.save_proof(graph, result, options, triangle=options.triangle or "both")
     if labels is not None and report["pairs"]:
         report["pairs"] = [[labels[u], labels[v]] for u, v in report["pairs"]]
-    running.tell(report, _lines(report), as_json=options.json)
+    running.tell(report, _lines(report), options)
     return running.code_of(result.proven)
 
 

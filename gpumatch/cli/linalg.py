@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from gpumatch.cli import running
 
 if TYPE_CHECKING:
     from gpumatch.linalg import DulmageMendelsohn, ProductMatching
+    from gpumatch.running.control import Control
 
 PARTS = ("underdetermined", "well_determined", "overdetermined")
 
@@ -24,6 +26,11 @@ def add_to(commands: Any) -> None:
     dmperm.set_defaults(command=_dmperm)
     text = "permute and scale a sparse matrix so that its diagonal is large"
     scale = _command(commands, "scale", text, "row_perm, col_perm and the factors")
+    text = (
+        "what is greatest on the diagonal, by MC64's jobs: 1 the number of entries, 2 or 3 the "
+        "least magnitude, 4 their sum, 5 their product (default: 5)"
+    )
+    scale.add_argument("--job", type=int, default=5, help=text)
     scale.set_defaults(command=_scale)
 
 
@@ -36,7 +43,7 @@ def _command(commands: Any, name: str, text: str, arrays: str) -> argparse.Argum
     add("--threads", type=int, help="CPU threads (default: all)")
     add("--seed", type=int, default=0, help="fixes free choices (default: 0)")
     add("--output", metavar="FILE", type=_npz, help=f"write {arrays} (.npz)")
-    add("--json", action="store_true", help="print JSON")
+    running.add_forms(command)
     return command
 
 
@@ -83,7 +90,7 @@ def _dmperm(options: argparse.Namespace) -> int:
         "output": options.output,
         "plot": options.plot,
     }
-    running.tell(report, _lines_of_dmperm(report), as_json=options.json)
+    running.tell(report, _lines_of_dmperm(report), options)
     return running.PROVEN
 
 
@@ -119,34 +126,70 @@ def _lines_of_dmperm(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scale(options: argparse.Namespace) -> int:
-    import gpumatch
     from gpumatch.running.control import Control
 
     running.refuse_to_overwrite(running.file_of(options.source), options.output)
     clock = Control()
     with clock.part("read"):
         matrix = running.read_matrix(options)
+    found = _product if options.job == 5 else _permutations
+    with running.naming_nan(options.source, matrix):
+        arrays, facts = found(options, matrix, clock)
+    if options.output:
+        _write(options.output, arrays)
+    report = {
+        **_of_matrix(options, matrix),
+        "job": options.job,
+        **facts,
+        **{name: arrays[name].tolist() for name in _PERMUTATIONS},
+        "seconds": clock.seconds,
+        "output": options.output,
+    }
+    running.tell(report, _lines_of_scale(report), options)
+    return running.PROVEN
+
+
+_PERMUTATIONS = ("row_perm", "col_perm")
+_LOGARITHMS = ("row_log_scale", "col_log_scale")
+
+
+def _product(
+    options: argparse.Namespace, matrix: Any, clock: Control
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays of job 5, and what there is to tell of them."""
+    import gpumatch
+
     with clock.part("search"):
         s = gpumatch.linalg.maximum_product_matching(matrix, **_run_options(options))
     with clock.part("certificate"):
         proof = gpumatch.verify(matrix, s)
-    if options.output:
-        names = ("row_perm", "col_perm", "row_scale", "col_scale", *_LOGARITHMS)
-        _write(options.output, {name: getattr(s, name) for name in names})
-    report = {
-        **_of_matrix(options, matrix),
+    names = (*_PERMUTATIONS, "row_scale", "col_scale", *_LOGARITHMS)
+    facts = {
         "structural_rank": s.size,
         "log_product": s.log_product,
         **{name: _range(s, name) for name in _LOGARITHMS},
+        **{f"{name}s": getattr(s, name).tolist() for name in _LOGARITHMS},
         "certificate": {"size": proof.size, "bound": proof.bound, "edges": proof.edges},
-        "seconds": clock.seconds,
-        "output": options.output,
     }
-    running.tell(report, _lines_of_scale(report), as_json=options.json)
-    return running.PROVEN
+    return {name: getattr(s, name) for name in names}, facts
 
 
-_LOGARITHMS = ("row_log_scale", "col_log_scale")
+def _permutations(
+    options: argparse.Namespace, matrix: Any, clock: Control
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same of the other jobs, which have no scales, and no certificate of their own."""
+    import gpumatch
+
+    with clock.part("search"):
+        found = gpumatch.linalg.mc64(matrix, options.job, **_run_options(options))
+    diagonal = abs(matrix.tocsr()[found.row_perm][:, found.col_perm].diagonal()[: found.rank])
+    facts = {
+        "structural_rank": found.rank,
+        "least": float(diagonal.min(initial=math.inf)) if found.rank else None,
+        "sum": float(diagonal.sum()),
+        "certificate": None,
+    }
+    return {name: getattr(found, name) for name in _PERMUTATIONS}, facts
 
 
 def _range(s: ProductMatching, name: str) -> list[float]:
@@ -155,6 +198,14 @@ def _range(s: ProductMatching, name: str) -> list[float]:
 
 
 def _lines_of_scale(report: dict[str, Any]) -> dict[str, Any]:
+    if report["job"] != 5:
+        return {
+            "source": report["source"],
+            "matrix": "{rows} rows, {columns} columns, {entries} entries".format_map(report),
+            "structural rank": report["structural_rank"],
+            "diagonal": "least magnitude {least}, sum {sum:.6g}".format_map(report),
+            "certificate": "none: only job 5 has one",
+        }
     factors = {
         name: "exp({:.4g}) to exp({:.4g})".format(*report[key])
         for name, key in zip(("row factors", "column factors"), _LOGARITHMS)

@@ -80,7 +80,7 @@ def _tell(
 ) -> int:
     """Print the report; the exit code."""
     report = _report(options, *size, matching, certificate, clock)
-    running.tell(report, _lines(report), as_json=options.json)
+    running.tell(report, _lines(report), options)
     return running.code_of(matching.proven)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.dispatch.registry import algorithms, option_names
@@ -73,6 +75,48 @@ def read_costs(options: argparse.Namespace) -> Any:
     return _read(options, io.read_costs)
 
 
+def costs_of(options: argparse.Namespace) -> Any:
+    """The costs in a file or standard input, checked; an error names its first NaN."""
+    from gpumatch.costs import as_costs
+
+    given = read_costs(options)
+    with naming_nan(options.source, given):
+        return as_costs(given)
+
+
+@contextlib.contextmanager
+def naming_nan(source: str, matrix: Any) -> Iterator[None]:
+    """If there is a ValueError and the matrix has a NaN, say of which file it is, and where."""
+    try:
+        yield
+    except ValueError as error:
+        at = _first_nan(matrix)
+        if at is None:
+            raise
+        raise ValueError(f"{source}: NaN at row {at[0]}, column {at[1]}") from error
+
+
+def _first_nan(matrix: Any) -> tuple[Any, Any] | None:
+    """The row and the column of the first NaN, by their labels if they have some."""
+    import numpy as np
+
+    from gpumatch.interop.sparse import labels_of
+
+    if isinstance(matrix, np.ndarray):
+        if matrix.ndim != 2:
+            return None
+        rows, cols = np.nonzero(matrix != matrix)
+    else:
+        entries = matrix.tocoo()
+        is_nan = entries.data != entries.data
+        rows, cols = entries.row[is_nan], entries.col[is_nan]
+    if not rows.size:
+        return None
+    ends = zip((rows[0], cols[0]), labels_of(matrix))
+    row, col = (int(end) if labels is None else labels[end] for end, labels in ends)
+    return row, col
+
+
 def _read(options: argparse.Namespace, read: Callable[..., Any]) -> Any:
     from gpumatch import io
 
@@ -125,9 +169,17 @@ def add_run_options(command: argparse.ArgumentParser, what: str) -> None:
     text = f"write the {what.split()[-1]}: columns by row (.npy, .npz) or edges (.csv, .mtx)"
     add("--output", metavar="FILE", type=output, help=text)
     add("--pairs", action="store_true", help="print each pair of row and column, too")
-    add("--json", action="store_true", help="print JSON")
+    add_forms(command)
     add("--progress", action="store_true", help="show a progress bar on stderr")
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
+
+
+def add_forms(command: argparse.ArgumentParser) -> None:
+    """The options that say in which form the report is printed."""
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    text = "print no report; the pairs of --pairs as CSV, with the labels of the source"
+    form.add_argument("--quiet", action="store_true", help=text)
 
 
 def add_proof(command: argparse.ArgumentParser) -> None:
@@ -292,16 +344,33 @@ def seconds_of(stats: Mapping[str, Any], clock: Control) -> dict[str, float]:
     return {"read": own["read"], **of_run, **own, COMPILATION: compiled}
 
 
-def tell(report: Mapping[str, Any], lines: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the report as JSON, or these lines and its times."""
-    if as_json:
+def tell(report: Mapping[str, Any], lines: Mapping[str, Any], options: argparse.Namespace) -> None:
+    """Print the report as JSON, or these lines and its times, or only its pairs as CSV."""
+    if options.json:
         print(json.dumps(report, indent=2, allow_nan=False))
+        return
+    if options.quiet:
+        _print_csv(report)
         return
     written = {"written": report["output"]} if report["output"] else {}
     print(aligned({**lines, **_times(report["seconds"]), **written}.items()))
     if report.get("pairs"):
         header = _names_of_pairs(report)[: len(report["pairs"][0])]
         print("", aligned([header, *report["pairs"]]), sep="\n")
+
+
+def _print_csv(report: Mapping[str, Any]) -> None:
+    """Print the pairs in the form that `gpumatch.io.read` reads: labels have a header of theirs."""
+    if report.get("pairs") is None:
+        return
+    pairs = report["pairs"]
+    has_labels = bool(pairs) and isinstance(pairs[0][0], str)
+    ends = ("source", "target") if has_labels else ("row", "column")
+    rest = ("flow", "cost") if "total" in report else ("cost",)
+    width = len(pairs[0]) if pairs else 2 + ("objective" in report) + ("total" in report)
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow((*ends, *rest)[:width])
+    lines.writerows(pairs)
 
 
 def _names_of_pairs(report: Mapping[str, Any]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def add_to(commands: Any) -> None:
     text = "write the flow: a matrix (.npy, .mtx), pairs (.csv), or all arrays (.npz)"
     add("--output", metavar="FILE", type=running.output, help=text)
     add("--pairs", action="store_true", help="print each pair with flow, too")
-    add("--json", action="store_true", help="print JSON")
+    running.add_forms(transport)
     add("--progress", action="store_true", help="show a progress bar on stderr")
     add("--time-limit", type=float, metavar="SECONDS", help="stop with the best so far")
     running.add_proof(transport)
@@ -56,7 +56,6 @@ _ARGUMENTS = (
 
 def _transport(options: argparse.Namespace) -> int:
     import gpumatch
-    from gpumatch.costs import as_costs
     from gpumatch.running.control import Control
 
     files = running.file_of(options.source), options.supply, options.demand, options.pair_capacity
@@ -65,7 +64,7 @@ def _transport(options: argparse.Namespace) -> int:
         running.refuse_to_overwrite(source, options.proof)
     clock = Control()
     with clock.part("read"):
-        costs = as_costs(running.read_costs(options))
+        costs = running.costs_of(options)
         supply, demand = masses(options.supply), masses(options.demand)
         given = {"supply": supply, "demand": demand}
         if options.pair_capacity is not None:
@@ -80,7 +79,7 @@ def _transport(options: argparse.Namespace) -> int:
         certificate = {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
     running.save_proof(costs, flow, options)
     report = _report(options, costs.nnz, flow, certificate, running.seconds_of(flow.stats, clock))
-    running.tell(report, _lines(report), as_json=options.json)
+    running.tell(report, _lines(report), options)
     return running.code_of(flow.proven)
 
 

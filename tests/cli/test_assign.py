@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import math
@@ -211,7 +212,8 @@ def test_an_interrupt_writes_the_assignment_so_far(gpumatch_cli, table, tmp_path
 
 def test_times_of_the_parts_are_not_added_to_that_of_the_search(capsys):
     seconds = {"read": 1.0, "costs": 2.0, "forward": 3.0, "search": 4.0}
-    running.tell({"seconds": seconds, "output": None}, {}, as_json=False)
+    options = argparse.Namespace(json=False, quiet=False)
+    running.tell({"seconds": seconds, "output": None}, {}, options)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert [line.split() for line in lines] == [
         ["time", "7.000", "s"],

@@ -9,9 +9,10 @@ from gpumatch.dispatch.registry import algorithms, option_names
 
 RUN = {
     "algorithm": "auto", "backend": "auto", "threads": None, "seed": 0, "initial": None,
-    "output": None, "pairs": False, "json": False, "progress": False, "time_limit": None,
+    "output": None, "pairs": False, "json": False, "quiet": False, "progress": False,
+    "time_limit": None,
 }  # fmt: skip
-ORDER = {name: RUN[name] for name in ("backend", "threads", "seed", "output", "json")}
+ORDER = {name: RUN[name] for name in ("backend", "threads", "seed", "output", "json", "quiet")}
 RANKS = {"distributed": False}
 PROOF = {"proof": None}
 SOURCE = {"source": "here.mtx", "format": "auto", "duplicates": None}
@@ -29,10 +30,10 @@ DEFAULTS = {
         **dict.fromkeys(option_names("assignment")),
     },
     "dmperm": {**SOURCE, **ORDER, "plot": None},
-    "scale": {**SOURCE, **ORDER},
+    "scale": {**SOURCE, **ORDER, "job": 5},
     "check": {
         **SOURCE, "proof": "proof.txt", "supply": None, "demand": None, "pair_capacity": None,
-        "triangle": "both",
+        "triangle": "both", "quiet": False,
     },
     "algorithms": {"json": False},
     "info": {"json": False},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.cli.outcomes import assert_rejected
@@ -96,3 +97,35 @@ def test_the_options_say_how_text_is_read(gpumatch_cli, tmp_path):
         assert_rejected(outcome, f"{name} must be one of", words)
         outcome = gpumatch_cli("match", "HB/west0067", f"--{name}", "list")
         assert_rejected(outcome, f"--{name} is not for a matrix of the collection")
+
+
+def test_quiet_prints_the_pairs_and_nothing_else(gpumatch_cli, tmp_path):
+    """As CSV, in the labels of the file, so that another command can read it."""
+    path = tmp_path / "scores.csv"
+    path.write_text('ours,theirs,score\na,"x, y",3\na,z,2\nb,"x, y",2\n')
+    code, out, err = gpumatch_cli("assign", path, "--maximize", "--pairs", "--quiet")
+    assert (code, err) == (0, "")
+    assert out == 'source,target,cost\na,z,2\nb,"x, y",2\n'
+    assert gpumatch_cli("assign", path, "--maximize", "--quiet") == (0, "", "")
+    assert gpumatch_cli("match", path, "--pairs", "--quiet")[1].startswith("source,target\n")
+    path.write_text("0 0\n0 1\n1 0\n")
+    numbers = tmp_path / "pairs.csv"
+    numbers.write_text("row,column\n0,1\n")
+    out = gpumatch_cli("match", numbers, "--pairs", "--quiet")[1]
+    assert out == "row,column\n0,1\n"
+    np.save(tmp_path / "costs.npy", np.eye(2))
+    masses = "--supply", "1", "--demand", "1"
+    out = gpumatch_cli("transport", tmp_path / "costs.npy", *masses, "--pairs", "--quiet")[1]
+    assert out == "row,column,flow,cost\n0,1,1,0.0\n1,0,1,0.0\n"
+
+
+def test_nan_is_named_with_its_file_and_place(gpumatch_cli, tmp_path):
+    dense, labelled, numbered = (tmp_path / f"costs.{e}" for e in ("npy", "csv", "mtx"))
+    np.save(dense, np.array([[1, 2], [3, np.nan]]))
+    labelled.write_text("source,target,cost\na,b,1\nc,d,nan\n")
+    numbered.write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 nan\n")
+    for path, at in ((dense, "row 1, column 1"), (labelled, "row c, column d")):
+        assert_rejected(gpumatch_cli("assign", path), str(path), f"NaN at {at}")
+    assert_rejected(gpumatch_cli("scale", numbered), str(numbered), "NaN at row 1, column 0")
+    masses = "--supply", "1", "--demand", "1"
+    assert_rejected(gpumatch_cli("transport", dense, *masses), str(dense), "NaN at row 1")

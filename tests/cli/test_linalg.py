@@ -86,6 +86,39 @@ def test_scale(gpumatch_cli, tmp_path):
     assert scaled.max() <= 1 + 1e-12
 
 
+def test_scale_by_the_jobs_of_mc64(gpumatch_cli, tmp_path):
+    """Of each the diagonal that the library finds; only job 5 has factors and a certificate."""
+    matrix = gm.io.read(WEST)
+    for job in (1, 2, 3, 4, 5):
+        code, out, _ = gpumatch_cli("scale", WEST, "--job", str(job), "--json")
+        assert code == 0
+        report = json.loads(out)
+        found = gm.linalg.mc64(matrix, job)
+        assert (report["row_perm"], report["col_perm"]) == (
+            found.row_perm.tolist(),
+            found.col_perm.tolist(),
+        )
+        assert (report["job"], report["structural_rank"]) == (job, 67)
+        assert (report["certificate"] is None) == (job < 5)
+        if job == 5:
+            assert np.allclose(report["row_log_scales"], found.row_log_scale)
+            assert np.allclose(report["col_log_scales"], found.col_log_scale)
+            assert report["row_log_scale"] == [
+                min(report["row_log_scales"]),
+                max(report["row_log_scales"]),
+            ]
+        else:
+            diagonal = abs(matrix.toarray()[found.row_perm].diagonal())
+            assert report["least"] == diagonal.min()
+            assert report["sum"] == pytest.approx(diagonal.sum())
+    output = str(tmp_path / "job.npz")
+    lines = lines_of(gpumatch_cli("scale", WEST, "--job", "3", "--output", output)[1])
+    assert lines["certificate"].startswith("none")
+    with np.load(output) as held:
+        assert set(held.files) == {"row_perm", "col_perm"}
+    assert_rejected(gpumatch_cli("scale", WEST, "--job", "6"), "job must be 1, 2, 3, 4 or 5")
+
+
 def test_scale_says_what_was_found_and_proven(gpumatch_cli, tmp_path):
     path = tmp_path / "matrix.mtx"
     path.write_text(
@@ -115,7 +148,8 @@ def test_json_of_scale(gpumatch_cli):
     code, out, _ = gpumatch_cli("scale", WEST, "--json")
     report = json.loads(out)
     assert code == 0
-    assert set(report) == COMMON | {"log_product", "row_log_scale", "col_log_scale", "certificate"}
+    own = {"log_product", "row_log_scale", "col_log_scale", "row_log_scales", "col_log_scales"}
+    assert set(report) == COMMON | own | {"row_perm", "col_perm", "job", "certificate"}
     assert all(key in cli.__doc__ for key in report)
     assert report["row_log_scale"][0] < report["row_log_scale"][1]
     assert report["certificate"].keys() == {"size", "bound", "edges"}
