@@ -26,7 +26,7 @@ python -m bench vasconcelos2009 --out auction.json  auctions between frames of m
 python -m bench adversary --minutes 30 --out worst.json  look for costs that hurt
 python -m bench report results.json --plots DIR   tables as Markdown, figures as PNG
 python -m bench report --out benchmarks.html      all of bench/results as one page
-python -m bench overview --plot overview.png      README's table of speed-ups and its picture
+python -m bench overview --plot overview.png      the table of speed-ups and its picture
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the figures there")
     report.add_argument("--threshold", type=float, help="instead of the one in the results")
     report.set_defaults(command=_report)
-    summary = commands.add_parser("overview", help="print README's table of bench/results")
+    summary = commands.add_parser("overview", help="print the table of speed-ups")
     summary.add_argument("--plot", type=Path, metavar="FILE.png", help="draw its picture there")
     summary.set_defaults(command=_overview)
     return parser

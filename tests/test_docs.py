@@ -335,7 +335,9 @@ def test_quoted_figures_are_those_of_the_results(document):
 
 
 def test_overview_is_that_of_the_results():
-    shown = re.search(r"<!-- overview -->\n(.*?)\n<!-- end -->", README.read_text(), re.DOTALL)
+    page = ROOT / "docs" / "reproduction" / "README.md"
+    text = page.read_text(encoding="utf-8")
+    shown = re.search(r"<!-- overview -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
     assert shown[1] == output_of("python -m bench overview").rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""The speed-up of each engine over its strongest competitors: README's table and picture.
+"""The speed-up of each engine over its strongest competitors: a table and a picture.
 
     python -m bench overview [--plot docs/images/overview.png]
 
@@ -138,7 +138,7 @@ def table(folder: Path) -> str:
     for one in COMPARISONS:
         ratios = one.ratios(folder).values()
         smallest = min(ratios, key=lambda ratio: ratio.seconds)
-        link = f"[{one.task}](docs/reproduction/{one.page})"
+        link = f"[{one.task}]({one.page})"
         mean = f"**{geometric_mean(ratios)}**"
         rows.append([link, one.machine, one.rival, len(ratios), mean, smallest])
     header = ["task", "on", "competitor", "problems", "mean speed-up", "smallest speed-up"]
