@@ -482,9 +482,12 @@ def _parts_of_sparse(source: Any) -> _Parts:
 def _parts_of_dense(source: Any) -> _Parts:
     array = as_array(source, "the graph")
     if array.dtype.kind not in "biufc":
+        hint = ""
+        if array.dtype.kind in "OU":
+            hint = "; for pairs of labels, see LabelledArray.from_pairs"
         raise TypeError(
             "the graph must be a sparse matrix, a boolean or numeric array, a tuple of CSR arrays "
-            f"or a networkx graph; got {type(source).__name__} (dtype {array.dtype})"
+            f"or a networkx graph; got {type(source).__name__} (dtype {array.dtype}){hint}"
         )
     if array.ndim != 2:
         raise ValueError(f"a dense graph must have 2 dimensions; got {array.ndim}")

@@ -162,7 +162,8 @@ WRONG_INPUT = [
     case("a dense graph must have 2 dimensions; got 1", gm.BipartiteGraph, np.ones(3)),
     case(
         "the graph must be a sparse matrix, a boolean or numeric array, a tuple of CSR arrays or a "
-        "networkx graph; got str (dtype <U1)",
+        "networkx graph; got str (dtype <U1); for pairs of labels, see "
+        "LabelledArray.from_pairs",
         gm.BipartiteGraph, "a",
     ),
     case("dtype must be boolean or numeric; got object", GRAPH.to_csr, object),

@@ -376,6 +376,8 @@ def extent_of(values: Any) -> Extent:
     kind = values.dtype.kind
     if kind not in "biuf":
         hint = ": float32 holds them exactly" if str(values.dtype) == "bfloat16" else ""
+        if kind in "OU":
+            hint = "; for pairs of labels, see LabelledArray.from_pairs"
         raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}{hint}")
     number = float if kind == "f" else int
     if values.size == 0:
