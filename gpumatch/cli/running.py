@@ -300,23 +300,11 @@ def write(
 
     if options.output:
         io.write_matching(
-            *(options.output, _mates_to_write(options.output, result), shape),
+            *(options.output, getattr(result, "row_to_col", result), shape),
             values=getattr(result, "pair_costs", None),
             arrays={name: getattr(result, name) for name in _ARRAYS if hasattr(result, name)},
             labels=labels,
         )
-
-
-def _mates_to_write(path: str, result: Any) -> Any:
-    """The column of each row, or of each vertex its mate; in a list of edges each edge once."""
-    if not hasattr(result, "mate"):
-        return result.row_to_col
-    if path.lower().endswith((".npy", ".npz")):
-        return result.mate
-    _, larger = result.edge_ind
-    mates = result.mate.copy()
-    mates[larger] = -1
-    return mates
 
 
 def code_of(proven: bool) -> int:

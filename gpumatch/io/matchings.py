@@ -52,6 +52,8 @@ def write_matching(
         (lines of row, column and perhaps value, below a header), .mtx (the pattern of the edges).
     row_to_col
         Column of each row, -1 = unmatched; or a `Matching`, or another result that has both mates.
+        Of a matching of a graph, a .npy or .npz has the mate of each vertex, and a .csv or .mtx
+        each edge once.
     shape
         Rows and columns of the graph; a result knows them.
     values
@@ -68,6 +70,9 @@ def write_matching(
         `row_to_col` is not a matching of such a graph, or the name has another ending.
     """
     path = Path(path)
+    if hasattr(row_to_col, "mate"):
+        shape = shape or (row_to_col.mate.size, row_to_col.mate.size)
+        row_to_col = _mates_of_graph(path, row_to_col)
     if hasattr(row_to_col, "col_to_row"):
         shape = shape or (row_to_col.row_to_col.size, row_to_col.col_to_row.size)
         row_to_col = array_of(np, row_to_col.row_to_col)
@@ -88,6 +93,14 @@ def write_matching(
         else:
             edges = coo_array((np.ones(len(rows)), (rows, row_to_col[rows])), shape=shape)
             scipy.io.mmwrite(file, edges, field="pattern", symmetry="general")
+
+
+def _mates_of_graph(path: Path, result: Any) -> np.ndarray:
+    """The mate of each vertex; in a list of edges or their matrix, of the smaller ends only."""
+    mates = array_of(np, result.mate)
+    if path.suffix.lower() in (".npy", ".npz"):
+        return mates
+    return np.where(mates > np.arange(mates.size), mates, -1)
 
 
 def _list_of_edges(

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gpumatch
 from gpumatch import io
 from tests.io.stored_files import PATTERN, UNHURRIED, same, stored
 
@@ -140,3 +141,14 @@ def test_pickled_matching_is_not_loaded(tmp_path):
 def test_missing_matching(tmp_path):
     with pytest.raises(FileNotFoundError):
         io.read_matching(tmp_path / "m.npy", (2, 3))
+
+
+def test_matchings_of_graphs_are_written(tmp_path):
+    """The mate of each vertex, or each edge once."""
+    m = gpumatch.general.maximum_matching(([(0, 1), (1, 2), (2, 0), (2, 3)], None))
+    for ending, rows in ((".npy", [0, 1, 2, 3]), (".npz", [0, 1, 2, 3]), (".csv", [0, 2])):
+        path = tmp_path / f"mates{ending}"
+        io.write_matching(path, m)
+        mates = io.read_matching(path, (4, 4))
+        assert np.flatnonzero(mates >= 0).tolist() == rows
+        assert (mates[rows] == m.mate[rows]).all()
