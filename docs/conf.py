@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 
 import gpumatch
+
+sys.path.insert(0, str(Path(__file__).parent))
+import pictures
 
 project = "gpumatch"
 author = "the gpumatch developers"
@@ -81,7 +86,14 @@ def part_names(app: Any, doctree: nodes.document) -> None:
             text.parent.replace(text, nodes.Text(text.replace(BLANK, " ")))
 
 
+def draw_pictures(app: Any) -> None:
+    """Draw those of the first page, which are files of the site only."""
+    if app.builder.format == "html":
+        pictures.draw(Path(app.outdir) / "_static" / "gallery")
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", draw_pictures)
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-docstring", join_names, priority=900)  # after napoleon's
     app.connect("doctree-read", part_names)

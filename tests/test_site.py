@@ -30,7 +30,7 @@ def site(tmp_path_factory):
     return {
         name: path.read_text(encoding="utf-8")
         for name, path in pages.items()
-        if not name.startswith("_modules")
+        if not name.startswith("_")
     }
 
 
@@ -73,3 +73,4 @@ def test_the_first_page_shows_how_to_begin(site):
     assert "pip install" in text
     assert "import gpumatch as gm" in text
     assert site["index"].count('<a class="reference internal" href="recipes/') >= 12
+    assert len(re.findall(r'<img src="_static/gallery/\w+\.svg"', site["index"])) == 8
