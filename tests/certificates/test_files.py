@@ -386,6 +386,27 @@ def test_results_without_such_a_proof_are_named(tmp_path):
             certificates.save(tmp_path / "p.npz", C, result)
 
 
+@pytest.mark.parametrize("form", ["symmetric", "dense", "one triangle"])
+def test_the_second_checker_reads_other_forms(form, second, tmp_path):
+    """A graph is the same one in each; zeros of a dense matrix are no edges."""
+    lines = {
+        "symmetric": "coordinate integer symmetric\n4 4 4\n2 1 5\n3 2 6\n3 1 7\n4 3 1\n",
+        "dense": "array integer general\n4 4\n" + "\n".join("0570506076010010"),
+        "one triangle": "coordinate integer general\n4 4 4\n1 2 5\n2 3 6\n1 3 7\n3 4 1\n",
+    }
+    text, file = tmp_path / "p.txt", tmp_path / "p.mtx"
+    file.write_text(f"%%MatrixMarket matrix {lines[form]}")
+    A = gm.io.read(file)
+    for result in (gm.general.maximum_matching(A), gm.general.maximum_weight_matching(A)):
+        certificates.save(text, A, result)
+        assert second(file, text)[0] == 0
+    if form != "one triangle":
+        certificates.save(text, A, gm.maximum_matching(A))
+        assert second(file, text)[0] == 0
+    text.write_text(text.read_text().replace("end", "end more"))
+    assert second(file, text)[0] == 2
+
+
 def test_masses_are_those_that_are_given(second, tmp_path):
     """A flow's proof names its masses; both checkers compare them with others."""
     C = np.array([[4, 1], [2, 5]])

@@ -154,7 +154,8 @@ static void read_problem(const char *name) {
     nrows = next_whole(0, INT32_MAX);
     ncols = next_whole(0, INT32_MAX);
     int64_t listed = is_dense ? nrows * ncols : next_whole(0, INT64_MAX / 64);
-    entries = memory(2 * listed, sizeof(entry)); /* room for those of a graph from both ends */
+    /* Room for what symmetry doubles, and for the edges of a graph from both ends. */
+    entries = memory((is_symmetric ? 4 : 2) * listed, sizeof(entry));
     for (int64_t k = 0; k < listed; ++k) {
         entry one = {0, 0, 0, {1, 0, 0}};
         if (is_dense) {
