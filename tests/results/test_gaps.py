@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
+from gpumatch.cpu.assignment.small.search import NARROW
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.tuning import Effort
 from gpumatch.numeric import fair_duals
@@ -122,6 +123,18 @@ def test_gap_bounds_objective_exactly(door, wish):
                 assert exact <= a.gap <= 2 * exact, (kind, shape, maximize)
                 seen += 1
     assert seen or wish == "limits" or door == "dgs"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_wide_rows_that_are_read_once_have_duals_that_bound_the_objective(kind):
+    """In half of their rows, the mate alone is nearest, and only its distance is rounded."""
+    for wish, shape in zip(("full", "maximum", "any", "limit"), [(30, 30), (26, 40), (40, 26)] * 2):
+        assert min(shape) > NARROW
+        maximize = wish == "any"
+        costs, arguments = costs_of(kind, shape, 4, maximize=maximize, wish=wish)
+        a = gm.assign(costs, maximize=maximize, **arguments)
+        exact = margin(costs, a)
+        assert exact <= a.gap <= 2 * exact
 
 
 @pytest.mark.parametrize("wish", ["full", "any", "limit", "limits"])

@@ -1,0 +1,53 @@
+"""The gap of a small problem, as a sum of slacks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gpumatch.cpu.assignment.small.proof import add_up_pairs
+from gpumatch.cpu.numba_tools.compiled import vector_kernel
+
+TABLE = np.array([[2.0, 5.0, 9.0], [4.0, 1.0, 9.0]])
+"""Rows 0 and 1 with three columns. Their cheapest pairs are (0, 0) and (1, 1)."""
+
+
+@vector_kernel
+def _add_up(table, mate, number, limit, is_exact):
+    return add_up_pairs(table, mate, number, 0, 2, 3, limit, is_exact)
+
+
+def add_up(pairs, rows, cols, limit=math.inf, is_exact=True):
+    mate, number = np.full(5, -1, np.int32), np.array([*rows, *cols], np.float64)
+    for row, col in pairs:
+        mate[row], mate[2 + col] = col, row
+    return _add_up(TABLE, mate, number, limit, is_exact)
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_the_gap_is_what_duals_leave_of_pairs_and_unmatched_vertices(is_exact):
+    both = [(0, 0), (1, 1)]
+    for pairs, rows, cols, limit, total, gap in (
+        (both, (2, 1), (0, 0, 0), math.inf, 3, 0),
+        (both, (2, 0.5), (0, 0, 0), math.inf, 3, 0.5),  # a pair
+        (both, (2, 2), (0, -1, 0), math.inf, 3, 0),
+        (both, (2, 1), (0, 0, -4), math.inf, 3, 4),  # an unmatched column
+        (both, (-1, -2), (0, 0, 0), 3.0, 3, 0),
+        (both[:1], (-1, 0), (0, 0, 0), 3.0, 2, 0),
+        (both[:1], (-1, -2), (0, 0, 0), 3.0, 2, 2),  # an unmatched row
+    ):
+        size, high, low, found, is_proven = add_up(pairs, rows, cols, limit, is_exact)
+        assert (size, high + low) == (len(pairs), total)
+        assert gap <= found <= gap * (1 + 2.0**-29)
+        assert is_proven == (gap == 0)
+
+
+def test_duals_that_leave_rounding_only_prove_floats():
+    unit = 2.0**-52
+    for less, is_proven in ((8 * unit, True), (2.0**-40, False)):
+        *_, gap, proven = add_up([(0, 0), (1, 1)], (2 - less, 1), (0, 0, 0), is_exact=False)
+        assert gap >= less
+        assert proven == is_proven
+    assert not add_up([(0, 0), (1, 1)], (2 - 8 * unit, 1), (0, 0, 0), is_exact=True)[-1]
