@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -51,3 +52,9 @@ def test_duals_that_leave_rounding_only_prove_floats():
         assert gap >= less
         assert proven == is_proven
     assert not add_up([(0, 0), (1, 1)], (2 - 8 * unit, 1), (0, 0, 0), is_exact=True)[-1]
+
+
+def test_the_gap_is_rounded_up():
+    """The sum of the slacks is between two floats."""
+    *_, gap, _ = add_up([(0, 0), (1, 1)], (1, 1 - 2.0**-53), (0, 0, 0), is_exact=False)
+    assert Fraction(1) + Fraction(2.0**-53) <= Fraction(gap)
