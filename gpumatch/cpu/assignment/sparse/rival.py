@@ -14,12 +14,13 @@ yet:
   rows falls. On 228 square problems of `bench adversary` they grow as the power 1.3 of that. After
   one reading, half of them expect 0.7 to 2.9 times what they will read in all.
 
-Paths go on while they expect to read three quarters of what the auction does, at most. An entry
+Paths begin when three quarters of what the auction expects are four readings. Paths go on while
+they expect to read three quarters of what the auction does, at most. An entry
 takes them twice the time.
 
 Where whole groups of rows want columns far away, the first paths of each group read all of the
 group, and the others are short. So once paths have been long, what they expect means nothing, and
-they read as much as the auction does. Other paths may read a 32nd of that, to learn what to expect.
+they read as much as the auction does. Other paths may read a 64th of that, to learn what to expect.
 """
 
 from __future__ import annotations
@@ -113,15 +114,15 @@ class Rival:
         if theirs < tuning.rival_reads or not self.rows.size:
             return False
         ahead = min(max(leader.expected - theirs, theirs / 2), theirs)
-        own, served = paths.readings, int(paths.spot[NEXT])
-        self.are_long |= 0 < own and served <= tuning.long_paths * own
+        own, most = paths.readings, tuning.promising * ahead
+        if not own:
+            return most >= tuning.worthwhile
+        self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * own
         share = 1 if self.are_long else tuning.probed
-        if self._ahead(paths) <= tuning.promising * ahead:
-            share = tuning.boldest
-        return own <= share * theirs
+        return own <= theirs * (tuning.boldest if self._ahead(paths) <= most else share)
 
     def _ahead(self, paths: SparsePaths) -> float:
-        """The readings that paths expect to need yet: 0 before the first ones."""
+        """The readings that paths expect to need yet."""
         nrows, ncols = paths.row_to_col.size, paths.price.size
         spare = 1 + ncols - nrows + (nrows if paths.leaves else 0)
         rows = self.rows.size

@@ -254,9 +254,14 @@ class Tuning:
     """How many times an auction may read all entries before its rival takes the first turn."""
     promising: float = 3 / 4
     """The share of what the auction is expected to read yet that its rival may expect to read."""
+    worthwhile: int = 4
+    """The readings that the rival must be allowed to expect, or it does not begin.
+
+    Most auctions end before, so that nothing is lost on them.
+    """
     boldest: int = 4
     """How many times what the auction has read the rival may read in any case."""
-    probed: float = 1 / 32
+    probed: float = 1 / 64
     """The share of what the auction has read that its rival may read, whatever it expects."""
     long_paths: int = 32
     """Paths are long once no more rows have one for each reading of all entries.

@@ -144,20 +144,23 @@ def test_no_paths_read_more_than_four_times_as_much():
     assert not rival._may_read(paths)
 
 
-def test_paths_may_always_read_a_32nd():
+def test_paths_may_always_read_a_64th():
     rival, leader, _ = entered(costs_of_random_places(), promising=0, long_paths=0)
     paths = rival.paths
     paths.augment_some(rival.rows, paths.costs.nnz // 4)
     assert 0.25 <= paths.readings < 0.3
-    read(leader, 31 * 0.25)
+    read(leader, 63 * 0.25)
     assert not rival._may_read(paths)
-    read(leader, 33 * 0.3)
+    read(leader, 65 * 0.3)
     assert rival._may_read(paths)
 
 
-def test_paths_that_have_not_begun_are_not_long():
-    rival, leader, _ = entered(costs_of_random_places(), promising=0)
-    read(leader, 4)
+def test_paths_begin_only_if_they_may_expect_four_readings():
+    rival, leader, _ = entered(costs_of_random_places())
+    read(leader, 6)
+    leader.expected = 11.3
+    assert not rival._may_read(rival.paths)
+    leader.expected = 11.4
     assert rival._may_read(rival.paths)
     assert not rival.are_long
 
