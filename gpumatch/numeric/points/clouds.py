@@ -16,6 +16,8 @@ from gpumatch.numeric.arrays import array_module
 
 __all__ = ["Frame", "alike", "are_apart", "frame_of", "turned"]
 
+TILE = 2**26
+"""Coordinates that are looked at at a time: 512 MiB."""
 ALIKE = 0.1
 """How unlike two clouds may be without a frame: squared distance of the means by the variance, and
 logarithm of the ratio of their widths."""
@@ -52,7 +54,7 @@ def alike(points: Points) -> Points:
     """
     middles = [_mean(side) for side in (points.rows, points.cols)]
     moved = points.cols - middles[1]  # in place from here on: there may be no memory for copies
-    spread = [_square(points.rows - middles[0]), _square(moved)]
+    spread = [_spread(*part) for part in zip((points.rows, points.cols), middles)]
     moved *= points.sign * (math.sqrt(spread[0] / spread[1]) if min(spread) > 0 else 1.0)
     moved += middles[0]
     return Points(points.rows, moved, "sqeuclidean", False, 1.0)
@@ -64,10 +66,14 @@ def _mean(points: Any) -> Any:
     return xp.full(points.shape[0], 1 / points.shape[0]) @ points
 
 
-def _square(steps: Any) -> float:
-    """The mean square of the lengths of some steps."""
-    flat = steps.reshape(-1)
-    return float(flat @ flat) / steps.shape[0]
+def _spread(points: Any, middle: Any) -> float:
+    """The mean square of the distances from the middle, without a copy of all points."""
+    count, width = points.shape
+    rows, total = max(1, TILE // width), 0.0
+    for first in range(0, count, rows):
+        steps = (points[first : first + rows] - middle).reshape(-1)
+        total += float(steps @ steps)
+    return total / count
 
 
 class Frame(NamedTuple):
