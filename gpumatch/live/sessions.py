@@ -59,7 +59,9 @@ class Session(OneThread):
         The costs to begin with: boolean, integer or floating, of any shape, (0, 0) included.
         ``inf`` (``-inf`` to be maximised) forbids a pair, and so does what a sparse matrix does not
         store.
-        The session keeps two dense tables of float64: 16 bytes for each pair.
+        The session keeps two dense tables of float64: 16 bytes for each pair. Of `PointCosts` it
+        keeps points, some 600 bytes each, and lists of nearest ones. There a row or column is a
+        point, so ``costs`` below are its coordinates, and no single cost can be set.
     maximize, cardinality, cost_limit
         As for `assign`. The limit is one number. With ``"maximum"``, costs beyond the limit are
         held as forbidden.
