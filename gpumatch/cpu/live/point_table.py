@@ -169,6 +169,7 @@ class PointTable:
         marks[MATE, :count][is_alone] = -1 - np.arange(count, dtype=np.int32)[is_alone]
         marks[COUNTS, SLOTS] = count
         numbers[LINE, count:] = 0.0
+        numbers[DUAL, count:] = numbers[SHOWN, count:] = -np.inf
         others = self.marks[1 - side]
         is_matched = others[MATE] >= 0
         others[MATE][is_matched] = place[others[MATE][is_matched]]
