@@ -22,7 +22,7 @@ def test_random_changes_end_as_from_scratch(first):
 def test_random_changes_of_points_end_as_from_scratch():
     for seed in range(32):
         run_points(seed, 12)
-    run_points(3119, 40)  # former slots take no part after slots are compacted
+    run_points(3119, 60)  # former slots take no part after slots are compacted
 
 
 def test_random_changes_of_graphs_end_as_from_scratch():
