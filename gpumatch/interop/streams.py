@@ -24,7 +24,9 @@ def _stream(address: int, device: int) -> Any:
     """CuPy's object for a stream. It holds nothing but the address."""
     import cupy
 
-    if address and hasattr(cupy.cuda.Stream, "from_external"):  # from CuPy 14.1 on
+    if address == 0:
+        return cupy.cuda.Stream.null
+    if hasattr(cupy.cuda.Stream, "from_external"):  # which takes the place of the other
         return cupy.cuda.Stream.from_external(_Stream(address))
     return cupy.cuda.ExternalStream(address, device)
 
