@@ -355,7 +355,22 @@ def forged_sets(path):
     return G
 
 
+def forged_mates(path):
+    """An unmatched column that names a row as its mate."""
+    certificates.save(path, C[:2], gm.assign(C[:2]))
+    col_to_row = certificates.load(path).col_to_row
+    rewritten(path, col_to_row=np.where(col_to_row < 0, 0, col_to_row))
+    return C[:2]
+
+
+def forged_problem(path):
+    """A proof of costs that differ where no pair is."""
+    certificates.save(path, C, gm.assign(C))
+    return C + np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]])
+
+
 FORGERIES = (
+    *(forged_mates, forged_problem),
     *(forged_duals, forged_pairs, forged_threshold, forged_bottleneck, forged_flow, forged_mass),
     *(forged_edges, forged_weight, forged_cardinality, forged_sets),
 )
