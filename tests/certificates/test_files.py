@@ -322,6 +322,25 @@ def forged_mass(path):
     return C
 
 
+def forged_load(path):
+    """A column that takes more than it may, at no cost."""
+    costs = np.zeros((2, 1), int)
+    certificates.save(path, costs, gm.transport(costs, [1, 1], [1]))
+    ends = {"row_ind": np.array([0, 1]), "col_ind": np.array([0, 0])}
+    rewritten(path, flow_units=np.array([1, 1]), **ends)
+    return costs
+
+
+def forged_inside(path):
+    """A pair of two vertices of the cover, in place of the two pairs that they could have."""
+    edges = (np.array([0, 0, 1]), np.array([0, 1, 0]))
+    costs = csr_array((np.zeros(3, int), edges), shape=(2, 2))
+    certificates.save(path, costs, gm.assign(costs, cardinality="maximum"))
+    mates = {"row_to_col": np.array([0, -1]), "col_to_row": np.array([0, -1])}
+    rewritten(path, cover_rows=np.array([0]), cover_cols=np.array([0]), **mates)
+    return costs
+
+
 def forged_edges(path):
     """A smaller matching of a graph, with the set that proves the larger one."""
     certificates.save(path, PATH, gm.general.maximum_matching(PATH))
@@ -370,7 +389,7 @@ def forged_problem(path):
 
 
 FORGERIES = (
-    *(forged_mates, forged_problem),
+    *(forged_mates, forged_problem, forged_load, forged_inside),
     *(forged_duals, forged_pairs, forged_threshold, forged_bottleneck, forged_flow, forged_mass),
     *(forged_edges, forged_weight, forged_cardinality, forged_sets),
 )
