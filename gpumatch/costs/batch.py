@@ -251,7 +251,7 @@ class CostBatch(Sequence[Any]):
     def are_made_on_device(self) -> bool:
         """Whether all costs are distances of points whose matrices a device makes."""
         return bool(self._list) and all(
-            isinstance(part, PointCosts) and part.points is not None for part in self._list
+            isinstance(part, PointCosts) and part.points_if(True) is not None for part in self._list
         )
 
     def made_on_device(self, first: int, last: int) -> Any:

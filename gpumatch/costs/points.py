@@ -246,10 +246,14 @@ class PointCosts(ComputedCosts):
     @property
     def points(self) -> Points | None:
         """The points, unless they are so small or so large that their squares say nothing."""
+        return self.points_if(self.on_device)
+
+    def points_if(self, on_device: bool) -> Points | None:
+        """The same if the points were on a device, or were not."""
         if self.metric == "cosine":
             return self._points
         is_extreme = abs(self._numbers.exponent) > EXTREME
-        if self.on_device and self.metric == "euclidean":  # kernels there take roots as they are
+        if on_device and self.metric == "euclidean":  # kernels there take roots as they are
             is_extreme |= self._numbers.may_lose_squares
         return None if is_extreme else self._points
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.costs import FunctionCosts, PointCosts
+from gpumatch.costs import CostBatch, FunctionCosts, PointCosts
 from gpumatch.problems import batches, device_batches, one_by_one
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev", "cosine"]
@@ -165,3 +165,11 @@ def test_a_stop_between_parts_leaves_the_rest_unsolved(monkeypatch):
     assert batch.proven.tolist() == [True, True, *[False] * 5]
     assert (batch.row_to_col.get()[2:] == -1).all()
     assert np.isinf(batch.gap.get()[2:]).all()
+
+
+def test_points_whose_squares_vanish_on_a_device_are_not_made_there():
+    """The host scales their roots, so it alone can compute them."""
+    costs = [gm.PointCosts(np.array([[1e-200, 0.0], [1.0, 0.0]]), np.zeros((2, 2)), "euclidean")]
+    assert costs[0].points_if(False) is not None
+    assert costs[0].points_if(True) is None
+    assert not CostBatch(costs).are_made_on_device()
