@@ -35,7 +35,7 @@ class Tuning:
     ahead: int = 8
     """Columns of each row that the first pricing adds, where all pairs are computed.
 
-    10,000 normal points in 64 dimensions take two pricings instead of four, 50,000 three of seven.
+    10,000 normal points in 64 dimensions take two pricings instead of four.
     """
     sampled: int = 4
     """A sample has one vertex for so many."""

@@ -86,7 +86,7 @@ class Level(NamedTuple):
 
 
 ROUGH = Level(np.dtype(np.float32), 2.0**-11)
-"""Tensor cores, which read 11 bits of float32: some six times as fast as float32 on an H200."""
+"""Tensor cores, which read 11 bits of float32."""
 SINGLE, DOUBLE = Level(np.dtype(np.float32), 0.0), Level(np.dtype(np.float64), 0.0)
 
 
