@@ -35,6 +35,8 @@ SMALL = 2**10
 """Pairs up to which a dense problem is solved by paths: there is hardly anything to gain."""
 FEW = 2**12
 """Entries of CSR up to which paths alone are fast enough."""
+TRIAL = 96
+"""How many times paths from given duals may read all entries, before an auction begins afresh."""
 FAR = 2.0**14
 """How many times greater than those in use costs of floats are so that the duals of the network
 simplex method, which come near all of them, are too inexact. Paths from duals of 0 follow."""
@@ -259,40 +261,72 @@ def _ship_turned(part: _Part, costs: np.ndarray, task: TransportTask) -> _Shippe
 
 
 def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
-    indices = entries[1]
+    """Solve in CSR: by paths from given duals, if few entries are read, else from an auction."""
+    size = entries[1].size
     is_even = task.row_limit is None and int(task.supply.sum()) == int(task.demand.sum())
     price = _first_prices(task, entries, is_even=is_even)
+    if size <= FEW:
+        return _completed(task, entries, _Start(price))
+    if task.initial is not None:
+        start = _Start(price, most=TRIAL * size)
+        found = _completed(task, entries, start)
+        if found.is_optimal or found.infeasible_rows is not None or task.control.stopped:
+            return found
+        task = dataclasses.replace(task, initial=None)
+        price = _first_prices(task, entries, is_even=is_even)
+    return _completed(task, entries, _auctioned(task, entries, price, is_even=is_even))
+
+
+class _Start(NamedTuple):
+    """Prices and flow that paths begin from, and how many entries these may read."""
+
+    price: np.ndarray
+    flow: np.ndarray | None = None
+    unshipped: np.ndarray | None = None
+    is_stopped: bool = False
+    counts: dict[str, int] = {}  # noqa: RUF012  # nobody changes it
+    most: int | None = None
+
+
+def _auctioned(
+    task: TransportTask, entries: Entries, price: np.ndarray, *, is_even: bool
+) -> _Start:
+    """Prices and flow by an auction and pivots."""
     limit, control = task.row_limit, task.control
-    flow = unshipped = violator = None
-    is_optimal = is_stopped = False
-    counts: dict[str, int] = {}
-    if task.initial is None and indices.size > FEW:
-        auction = Auction(
-            entries, task.supply, task.demand, limit, price, control, is_even=is_even
-        )  # fmt: skip
+    auction = Auction(entries, task.supply, task.demand, limit, price, control, is_even=is_even)
+    is_stopped, counts = False, {}
+    try:
+        auction.run()
+    except Stopped:
+        is_stopped = True
+    price = auction.prices(price.dtype)
+    flow, unshipped = auction.flow, auction.unshipped
+    if not is_stopped and crossover.takes(_extremes(task, entries), task.shape):
+        basis = Basis(entries, task.supply, task.demand, limit, flow, control)
         try:
-            auction.run()
+            basis.solve()
+            price = basis.prices()
         except Stopped:
             is_stopped = True
-        price = auction.prices(price.dtype)
-        flow, unshipped = auction.flow, auction.unshipped
-        if not is_stopped and crossover.takes(_extremes(task, entries), task.shape):
-            basis = Basis(entries, task.supply, task.demand, limit, flow, control)
-            try:
-                basis.solve()
-                price = basis.prices()
-            except Stopped:
-                is_stopped = True
-            flow = basis.flow()
-            unshipped = basis.unshipped() if limit is not None else None
-            counts = {"pivots": basis.pivots, "sweeps": basis.sweeps}
-    flows = Flows(entries, task.supply, task.demand, limit, price, control, flow, unshipped)
+        flow = basis.flow()
+        unshipped = basis.unshipped() if limit is not None else np.zeros_like(unshipped)
+        counts = {"pivots": basis.pivots, "sweeps": basis.sweeps}
+    return _Start(price, flow, unshipped, is_stopped, counts)
+
+
+def _completed(task: TransportTask, entries: Entries, start: _Start) -> TransportSolution:
+    """The solution by paths; neither optimal nor infeasible if they end before it is there."""
+    price, violator, is_optimal = start.price, None, False
+    flows = Flows(
+        entries, task.supply, task.demand, task.row_limit, price, task.control, start.flow,
+        start.unshipped,
+    )  # fmt: skip
     try:
-        if not is_stopped:
+        if not start.is_stopped:
             flows.part_slack(0.0 if task.is_integer else ROUNDING)
             flows.ship_tight()
-            violator = flows.serve()
-            if violator is None:
+            violator = flows.serve(start.most)
+            if violator is None and flows.shipped == flows.total:
                 flows.settle()
                 is_optimal = True
     except Stopped:
@@ -301,8 +335,8 @@ def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
     used = np.flatnonzero(flows.flow)
     rows = np.searchsorted(entries[0], used, side="right") - 1
     return TransportSolution(
-        rows.astype(np.int64), indices[used].astype(np.int64), flows.flow[used],
-        flows.row_duals(), price, is_optimal, violator, {**counts, **flows.counts},
+        rows.astype(np.int64), entries[1][used].astype(np.int64), flows.flow[used],
+        flows.row_duals(), price, is_optimal, violator, {**start.counts, **flows.counts},
     )  # fmt: skip
 
 

@@ -133,12 +133,13 @@ class Flows:
             )  # fmt: skip
             self.beat()
 
-    def serve(self) -> np.ndarray | None:
+    def serve(self, most: int | None = None) -> np.ndarray | None:
         """Ship all that waits; return the rows of a Hall violator if that cannot be, else None.
 
-        Raises Stopped.
+        It ends early once it has read ``most`` entries. Raises Stopped.
         """
         roots = np.flatnonzero(self.unmatched).astype(np.int32)
+        budget = search.BUDGET if most is None else min(search.BUDGET, most)
         self.spot[search.NEXT], outcome = 0, search.SPENT if roots.size else search.SERVED
         while outcome == search.SPENT:
             outcome = search.augment(
@@ -146,9 +147,11 @@ class Flows:
                 self.arrays, self.price,  # OUT
                 roots,  # IN
                 self.spot, self.mark, self._room,  # OUT
-                (self.limit, self.low, self.far), search.BUDGET,  # IN
+                (self.limit, self.low, self.far), budget,  # IN
             )  # fmt: skip
             self.beat()
+            if most is not None and self.spot[search.SCANS] >= most:
+                break
         self.control.phase(
             found=int(self.spot[search.PATHS]) - self.paths, matched=self.shipped, step="paths",
             scans=int(self.spot[search.SCANS]) - self.scans,

@@ -182,3 +182,21 @@ def test_a_stopped_run_keeps_flow_and_duals(monkeypatch, size, ticks):
     check(task, solution, 1e-12)
     assert solution.is_optimal != control.stopped
     assert solution.infeasible_rows is None
+
+
+@pytest.mark.parametrize("trial", [0, 10**6])
+def test_duals_that_lead_nowhere_are_dropped(monkeypatch, trial):
+    """If paths from given duals read too much, an auction begins afresh."""
+    monkeypatch.setattr(engine, "FEW", 0)
+    monkeypatch.setattr(engine, "TRIAL", trial)
+    by_auction = 0
+    for seed in range(40):
+        task = random_task(seed, dense=False, integer=True, limit=seed % 2 == 0, size=12)
+        wrong = np.random.default_rng(seed).integers(-40, 40, task.shape[1])
+        given = dataclasses.replace(task, initial=(np.zeros(task.shape[0], np.int64), wrong))
+        solution, cold = engine.solve(given), engine.solve(task)
+        assert check(task, solution) == check(task, cold)
+        assert solution.is_optimal == cold.is_optimal
+        assert (solution.infeasible_rows is None) == (cold.infeasible_rows is None)
+        by_auction += "pivots" in solution.stats
+    assert (by_auction > 10) == (trial == 0)
