@@ -23,6 +23,7 @@ from gpumatch.dispatch.named_arguments import (
     AnyAssignArguments,
     AssignArguments,
     AuctionArguments,
+    EngineArguments,
     SwitchingArguments,
     TreeArguments,
 )
@@ -67,8 +68,12 @@ def assign(
 def assign(
     C: Any,
     *,
-    algorithm: Literal["engine", "shortest-augmenting-path", "hungarian-classical"],
+    algorithm: Literal["shortest-augmenting-path", "hungarian-classical"],
     **arguments: Unpack[AssignArguments],
+) -> Assignment: ...
+@overload
+def assign(
+    C: Any, *, algorithm: Literal["engine"], **arguments: Unpack[EngineArguments]
 ) -> Assignment: ...
 @overload
 def assign(

@@ -195,8 +195,9 @@ def _array(cost_matrix: Any) -> Any:
     """The costs as an array on their device."""
     if is_tensor(cost_matrix):
         cost_matrix = source_of(cost_matrix)
-    has_array = hasattr(cost_matrix, "__array__") and not hasattr(cost_matrix, "to_numpy")
-    if not has_array and any(hasattr(cost_matrix, name) for name in (*PROTOCOLS, "to_numpy")):
+    has = [name for name in (*PROTOCOLS, "to_numpy") if hasattr(cost_matrix, name)]
+    is_of_numpy = "__array__" in has and not {"__cuda_array_interface__", "to_numpy"} & {*has}
+    if has and not is_of_numpy:
         return as_array(cost_matrix, "cost_matrix")
     refuse_masks(cost_matrix, "cost_matrix")
     return asarray(cost_matrix)  # no subclass

@@ -53,8 +53,8 @@ def _is_on_device(part: Any) -> bool:
 
 def _part(costs: Any, k: int) -> Any:
     """The costs of one problem of a list: as they are, if they have a shape and can be read."""
-    is_read = hasattr(costs, "shape") and isinstance(getattr(costs, "dtype", None), np.dtype)
-    if is_read and not isinstance(costs, np.ma.MaskedArray):
+    has_dtype = isinstance(getattr(costs, "dtype", None), np.dtype) or is_tensor(costs)
+    if has_dtype and hasattr(costs, "shape") and not isinstance(costs, np.ma.MaskedArray):
         return costs
     return as_array(costs, f"problem {k}")
 

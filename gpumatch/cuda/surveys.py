@@ -66,15 +66,15 @@ def find(
     Without `major` there is a pair for each row.
     """
     minor = cp.ascontiguousarray(minor, dtype=np.int64)
-    if major is not None:
-        major = cp.ascontiguousarray(major, dtype=np.int64)
+    every_row = np.uintp(0)
+    rows = every_row if major is None else cp.ascontiguousarray(major, dtype=np.int64)
     places, are_there = cp.empty(minor.size, np.int64), cp.empty(minor.size, bool)
     kernels_for(SOURCE, Number=indptr.dtype)["find_pairs<{Number}>"](
         (blocks_for(minor.size),),
         (BLOCK,),
         (
             *(indptr, indices, np.int64(indptr.size - 1), np.int64(indices.size)),  # IN
-            *(np.uintp(0) if major is None else major, minor, np.int64(minor.size)),  # IN
+            *(rows, minor, np.int64(minor.size)),  # IN
             *(places, are_there),  # OUT
         ),
     )

@@ -17,6 +17,7 @@ __all__ = [
     "AnyMatchingArguments",
     "AssignArguments",
     "AuctionArguments",
+    "EngineArguments",
     "MatchingArguments",
     "SwitchingArguments",
     "TreeArguments",
@@ -52,6 +53,12 @@ class AssignArguments(_Running, total=False):
     on_error: Literal["raise", "mark"]
 
 
+class EngineArguments(AssignArguments, total=False):
+    """By ``"engine"``."""
+
+    devices: Literal["one", "all"]
+
+
 class TreeArguments(AssignArguments, total=False):
     """By ``"hungarian-tree"``."""
 
@@ -75,7 +82,9 @@ class SwitchingArguments(AssignArguments, total=False):
     switching: Literal["auto", "sequential", "parallel"]
 
 
-class AnyAssignArguments(TreeArguments, AuctionArguments, SwitchingArguments, total=False):
+class AnyAssignArguments(
+    EngineArguments, TreeArguments, AuctionArguments, SwitchingArguments, total=False
+):
     """By ``"auto"``, which is the first exact algorithm that takes the options."""
 
 

@@ -119,6 +119,8 @@ def _with_gradients(source: Any, result: Any) -> Any:
     They are made now, because the caller may change points afterwards.
     """
     made = _as_tensors(result)
+    if is_tensor(source) and _is_of_flows(result):
+        return made  # `gradients.add_cost_of_flow` takes care of these
     if not any(map(_asks_for_gradient, source if isinstance(source, list) else [source])):
         return made
     if isinstance(source, list):
@@ -134,6 +136,10 @@ def _with_gradients(source: Any, result: Any) -> Any:
     return made
 
 
+def _is_of_flows(result: Any) -> bool:
+    return hasattr(result, "flow_units") or hasattr(result, "row_flow")
+
+
 def _asks_for_gradient(costs: Any) -> bool:
     if isinstance(costs, PointCosts):
         return any(part is not None and part.requires_grad for part in costs.tensors)
@@ -141,11 +147,7 @@ def _asks_for_gradient(costs: Any) -> bool:
 
 
 def _objective_of(costs: Any, result: Any) -> Any:
-    """The objective with its gradient; None if it has none.
-
-    The objective of transport has one for tensors, too, of which `gradients.add_cost_of_flow` takes
-    care.
-    """
+    """The objective with its gradient; None if it has none."""
     if not _asks_for_gradient(costs) or result.objective is None:
         return None
     from gpumatch.results.gradients import costs_at, costs_of_pairs, with_value

@@ -59,7 +59,7 @@ def check(solved):
 @pytest.mark.parametrize("has_limit", [False, True])
 @pytest.mark.parametrize("shape", [(12, 12), (12, 15)], ids=str)
 def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch):
-    tune(monkeypatch, sparse_tuning, trial=TRIALS[trial], trial_with_spare=TRIALS[trial])
+    tune(monkeypatch, sparse_tuning, trial=TRIALS[trial], trial_with_spare=TRIALS[trial], chained=0)
     taken = 0
     for seed, matrix, limit in problems(shape, 0.4, has_limit):
         turns = interleave(monkeypatch, bidding, sparse_search, seed=seed)

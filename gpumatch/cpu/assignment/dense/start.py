@@ -34,7 +34,7 @@ def helps(task: AssignmentTask) -> bool:
         return True
     (matched,) = (solution.row_to_col >= 0).nonzero()
     if matched.size == 0:
-        return False
+        return task.limit is not None  # all rows at the limit may be the best
     rows = matched[:: -(-matched.size // ASKED)]
     entries: Any = costs.entries()
     reduced = entries[rows] - solution.col_dual
