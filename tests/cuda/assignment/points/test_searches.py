@@ -83,8 +83,8 @@ def test_no_price_is_above_the_slope_of_its_node(kind, count):
             rest, own = boxes._top[here].get(), boxes._slope[:, here].get()
             above = price - rest[of_node] - (own[:, of_node] * steps).sum(axis=0)
             assert above.max() <= 1e-12 * abs(price).max()
-            if is_linear and kind != "equal":
-                assert above.min() > -0.01 * np.ptp(price)
+            if is_linear and kind != "equal":  # nodes of a lattice may be lines of it
+                assert above.min() > -(0.1 if kind == "lattice" else 0.01) * np.ptp(price)
             first += nodes
 
 
