@@ -13,7 +13,7 @@ import numpy as np
 
 from gpumatch.dispatch.arguments import checked_flag
 from gpumatch.dispatch.registry import BackendName
-from gpumatch.interop.tensors import is_tensor
+from gpumatch.interop import torch_tensors
 from gpumatch.problems import capacities, small_transports, transport_batches
 from gpumatch.problems import transport as problem
 from gpumatch.problems.request import Cardinality, Request
@@ -98,9 +98,9 @@ def transport(
     Returns
     -------
     Transport, or BatchTransport for a batch
-        In arrays like those of `C`, on its device, or in torch tensors if `C` is one. If dense
-        costs or masses are tensors that ask for a gradient, the objective has one: the flow for
-        costs, and for masses of ``"full"`` without a limit the duals.
+        In arrays like those of `C`, on its device, or in torch tensors or JAX arrays if `C` is one.
+        If dense costs or masses are torch tensors that ask for a gradient, the objective has one:
+        the flow for costs, and for masses of ``"full"`` without a limit the duals.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def transport(
     if are_tensors(C):
         run = functools.partial(_solve_in_arrays, request, pair_capacity)
         t = solve_tensors(run, C, supply=supply, demand=demand, initial=initial, sizes=sizes)
-        if is_tensor(C):
+        if torch_tensors.is_own(C):
             from gpumatch.results.gradients import add_cost_of_flow
 
             add_cost_of_flow(t, C, supply, demand)

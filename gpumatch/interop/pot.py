@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.interop.tensors import is_tensor, source_of, tensor_of
+from gpumatch.interop.torch_tensors import is_own as is_tensor
+from gpumatch.interop.torch_tensors import source_of, tensor_of
 from gpumatch.numeric.arrays import PROTOCOLS, array_of, as_array, is_sparse
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.results.transport import Transport

@@ -34,7 +34,7 @@ from gpumatch.assignment import assign
 from gpumatch.costs import SideBySide
 from gpumatch.dispatch.arguments import check_one_of, checked_threads
 from gpumatch.dispatch.registry import SCIPYS_ORDER, load
-from gpumatch.interop.tensors import check_costs, on_its_stream, source_of
+from gpumatch.interop.torch_tensors import check_costs, on_its_stream, source_of
 from gpumatch.problems.device_batches import SHORT, assign_even
 from gpumatch.results.tensors import checked_on_error
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gpumatch.costs import PointCosts
-from gpumatch.interop.tensors import tensor_of
+from gpumatch.interop.torch_tensors import tensor_of
 
 __all__ = ["add_cost_of_flow", "costs_at", "costs_of_pairs", "totals_of_batch", "with_value"]
 
@@ -33,7 +33,7 @@ def costs_of_pairs(
     None if no tensor does, or if the metric is a function of the caller.
     """
     given = costs.tensors
-    needs_it = any(part is not None and part.requires_grad for part in given)
+    needs_it = any(isinstance(part, torch.Tensor) and part.requires_grad for part in given)
     if not (needs_it and torch.is_grad_enabled()) or callable(costs.metric):
         return None
     device = costs.tensor.device
@@ -113,7 +113,7 @@ def _cost_of_flow(result: Any, costs: Any, supply: Any, demand: Any) -> Any:
 
 def _as_float64(tensor: Any, array: Any) -> Any:
     """The tensor as float64, or else the array as one; None stays None."""
-    if tensor is not None:
+    if isinstance(tensor, torch.Tensor):
         return tensor.to(torch.float64)
     return None if array is None else tensor_of(array)
 

@@ -1,4 +1,4 @@
-"""Calls with torch tensors, and results whose arrays are tensors."""
+"""Calls with tensors, of torch or JAX, and results whose arrays are their library's."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 
 from gpumatch.costs import PointCosts
 from gpumatch.dispatch.arguments import check_one_of
+from gpumatch.interop import torch_tensors
 from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import (
+    Home,
+    are_of_one_library,
+    device_of,
+    home_of,
     is_tensor,
     on_its_stream,
     source_of,
-    sparse_tensor_of,
-    tensor_of,
 )
 from gpumatch.running.control import converted_result
 
@@ -26,11 +29,17 @@ _ARRAYS = (
     *("row_dual", "col_dual", "pair_costs"),
     *("row_degree", "col_degree", "row_capacity", "col_capacity"),
 )
+_INDICES = {
+    *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
+    *("row_block", "col_block", "row_degree", "col_degree", "size", "counts"),
+}
+"""Arrays of indices and counts; others hold costs, duals, masses or truth values."""
 _OF_A_BATCH = ("objective", "gap", "size", "proven")
-_CALLS = (
+_CALLS = (  # all give indices, or truth values
     "edges",
     "cover_ind",
     "vertex_cover",
+    "threshold_cover",
     "independent_set",
     "row_permutation",
     "col_permutation",
@@ -42,12 +51,13 @@ _AS_THEY_ARE = ("to_dict", "to_matrix")
 def are_tensors(source: Any) -> bool:
     """True for a tensor, for points that were tensors, and for a batch: a list of these."""
     if isinstance(source, list):
-        return bool(source) and all(map(_is_tensor, source))
-    return _is_tensor(source)
+        return bool(source) and are_of_one_library(map(_tensor_in, source))
+    return is_tensor(_tensor_in(source))
 
 
-def _is_tensor(source: Any) -> bool:
-    return is_tensor(source) or (isinstance(source, PointCosts) and source.tensor is not None)
+def _tensor_in(source: Any) -> Any:
+    """The source itself, or the tensor that points were; None if these were arrays."""
+    return source.tensor if isinstance(source, PointCosts) else source
 
 
 def checked_on_error(on_error: Any, tensor: Any) -> str:
@@ -73,8 +83,8 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
         If a list has tensors on several devices.
     """
     sources = source if isinstance(source, list) else [source]
-    tensors = [part.tensor if isinstance(part, PointCosts) else part for part in sources]
-    if len({str(tensor.device) for tensor in tensors}) > 1:
+    tensors = [*map(_tensor_in, sources)]
+    if len({device_of(tensor) for tensor in tensors}) > 1:
         raise ValueError("the tensors of a list must be on one device")
     with on_its_stream(tensors[0]):
         arguments = {
@@ -82,9 +92,8 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
             for name, value in arguments.items()
         }
         given = _in_arrays(source)
-        return converted_result(
-            lambda: solve(given, **arguments), functools.partial(_with_gradients, source)
-        )
+        convert = functools.partial(_with_gradients, source, home_of(tensors[0]))
+        return converted_result(lambda: solve(given, **arguments), convert)
 
 
 def _in_arrays(source: Any) -> Any:
@@ -105,20 +114,20 @@ def _of_list(tensor: Any) -> Any:
     return csr_of(data, indices, indptr, shape)
 
 
-def _as_tensors(result: Any) -> Any:
+def _as_tensors(result: Any, home: Home) -> Any:
     given: Any = type(result)
     kind: Any = _class_of(given)
     made = object.__new__(kind)
-    made.__dict__.update(vars(result), _in_arrays=result)
+    made.__dict__.update(vars(result), _in_arrays=result, _home=home)
     return made
 
 
-def _with_gradients(source: Any, result: Any) -> Any:
+def _with_gradients(source: Any, home: Home, result: Any) -> Any:
     """The result in tensors, with objectives that have gradients if the source asks for these.
 
     They are made now, because the caller may change points afterwards.
     """
-    made = _as_tensors(result)
+    made = _as_tensors(result, home)
     if is_tensor(source) and _is_of_flows(result):
         return made  # `gradients.add_cost_of_flow` takes care of these
     if not any(map(_asks_for_gradient, source if isinstance(source, list) else [source])):
@@ -142,8 +151,12 @@ def _is_of_flows(result: Any) -> bool:
 
 def _asks_for_gradient(costs: Any) -> bool:
     if isinstance(costs, PointCosts):
-        return any(part is not None and part.requires_grad for part in costs.tensors)
-    return bool(costs.requires_grad) and sys.modules["torch"].is_grad_enabled()
+        return any(map(_requires_grad, costs.tensors))
+    return _requires_grad(costs) and sys.modules["torch"].is_grad_enabled()
+
+
+def _requires_grad(tensor: Any) -> bool:
+    return torch_tensors.is_own(tensor) and bool(tensor.requires_grad)
 
 
 def _objective_of(costs: Any, result: Any) -> Any:
@@ -167,19 +180,26 @@ def _objective_of(costs: Any, result: Any) -> Any:
 
 
 class _InTensors:
-    """A result with tensors in place of arrays. `_in_arrays` is the result that it is made of."""
+    """A result with tensors in place of arrays.
+
+    `_in_arrays` is the result that it is made of, and `_home` makes the tensors.
+    """
 
     _in_arrays: Any
+    _home: Home
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _as_tensors, (self._in_arrays,)
+        return _as_tensors, (self._in_arrays, self._home)
 
     def __getitem__(self, k: Any) -> Any:
         found = self._in_arrays[k]
-        return [*map(_as_tensors, found)] if isinstance(k, slice) else _as_tensors(found)
+        return self._likewise(found) if isinstance(k, slice) else _as_tensors(found, self._home)
 
     def split(self) -> list[Any]:
-        return [_as_tensors(one) for one in self._in_arrays.split()]
+        return self._likewise(self._in_arrays.split())
+
+    def _likewise(self, results: Any) -> list[Any]:
+        return [_as_tensors(one, self._home) for one in results]
 
 
 class _BatchInTensors(_InTensors):
@@ -223,8 +243,8 @@ def _class_of(kind: Any) -> type:
         own["objective"] = property(_objectives_of)
     if hasattr(kind, "__len__"):
         own["__len__"] = lambda result: len(result._in_arrays)
-    own |= {name: _call(name, _in_tensors) for name in _CALLS if hasattr(kind, name)}
-    own |= {name: _call(name, lambda given: given) for name in _AS_THEY_ARE}
+    own |= {name: _call(name) for name in _CALLS if hasattr(kind, name)}
+    own |= {name: _same_call(name) for name in _AS_THEY_ARE}
     bases = (_BatchInTensors if is_batch else _InTensors, kind)
     return type(
         kind.__name__, bases, {**own, "__doc__": kind.__doc__, "__module__": kind.__module__}
@@ -232,7 +252,7 @@ def _class_of(kind: Any) -> type:
 
 
 def _array(name: str, result: Any) -> Any:
-    return _in_tensors(getattr(result._in_arrays, name))
+    return _in_tensors(getattr(result._in_arrays, name), result._home, name in _INDICES)
 
 
 def _objectives_of(batch: Any) -> Any:
@@ -241,16 +261,27 @@ def _objectives_of(batch: Any) -> Any:
     return _array("objective", batch)
 
 
-def _call(name: str, convert: Callable[[Any], Any]) -> Callable[..., Any]:
+def _call(name: str) -> Callable[..., Any]:
+    same = _same_call(name)
+
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return convert(getattr(self._in_arrays, name)(*args, **kwargs))
+        return _in_tensors(same(self, *args, **kwargs), self._home, are_indices=True)
 
     return call
 
 
-def _in_tensors(given: Any) -> Any:
+def _same_call(name: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._in_arrays, name)(*args, **kwargs)
+
+    return call
+
+
+def _in_tensors(given: Any, home: Home, are_indices: bool) -> Any:
     if isinstance(given, tuple):
-        return tuple(map(_in_tensors, given))
+        return tuple(_in_tensors(part, home, are_indices) for part in given)
     if hasattr(given, "indptr"):
-        return sparse_tensor_of(given)
-    return tensor_of(given) if hasattr(given, "dtype") else given
+        return home.sparse(given)
+    if not hasattr(given, "dtype"):
+        return given
+    return home.indices(given) if are_indices else home.array(given)

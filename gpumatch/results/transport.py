@@ -62,9 +62,9 @@ class Transport:
 
     _TENSORS: tuple[str, ...] = (
         *("row_ind", "col_ind", "flow", "flow_units", "row_flow", "col_flow"),
-        *("row_dual", "col_dual", "pair_costs"),
+        *("row_dual", "col_dual", "pair_costs", "total"),
     )
-    """The arrays that a result in tensors has as tensors."""
+    """What a result in tensors makes of its arrays: tensors, or a number that is no array."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.interop.tensors import check_costs
+from gpumatch.interop.torch_tensors import check_costs
 from gpumatch.results.tensors import checked_on_error
 from tests.interop import torch_stand_in
 
