@@ -170,9 +170,9 @@ def assign(
     -------
     Assignment, BottleneckAssignment for a bottleneck, LexicographicAssignment for a lexicographic \
             one, or BatchAssignment for a batch
-        In arrays like the caller's, or in torch tensors where the caller's tensor is. The objective
-        depends only on C, up to rounding. It is a tensor with a gradient if C is a tensor that
-        requires one.
+        In arrays like the caller's, or in torch tensors or JAX arrays where the caller's are. The
+        objective depends only on C, up to rounding. It is a tensor with a gradient if C is a torch
+        tensor that requires one.
 
     Raises
     ------

@@ -118,9 +118,8 @@ def maximum_matching(
     -------
     Matching, or BMatching if there are capacities
         In NumPy arrays for a graph on the host, in CuPy arrays for one on a device, and in torch
-        tensors for a tensor. Its size never
-        depends on algorithm, backend or seed. Which of several maximum matchings it is may depend
-        on them.
+        tensors or JAX arrays for one of these. Its size never depends on algorithm, backend or
+        seed. Which of several maximum matchings it is may depend on them.
 
     Raises
     ------

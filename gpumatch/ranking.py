@@ -61,7 +61,8 @@ def k_best(
     Returns
     -------
     RankedAssignments, or RankedBatch for a batch
-        With tensors in place of arrays if the costs are torch tensors. Fewer than k assignments if
+        With tensors in place of arrays if the costs are torch tensors
+        or JAX arrays. Fewer than k assignments if
         there are no more, none if no full assignment exists. Two assignments differ in some pair.
         Those of equal cost are in lexicographic order of `row_to_col`. If more than k share the
         last one's cost, which of them are returned depends on the algorithm, but not on threads or

@@ -1,4 +1,4 @@
-"""Arrays of libraries whose results come back as the library's own: torch, so far.
+"""Arrays of libraries whose results come back as the library's own: torch and JAX.
 
 They are called tensors here, whichever library made them. No library is imported; the table
 `LIBRARIES` has a module for each, with these names:
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from gpumatch.interop import torch_tensors
+from gpumatch.interop import jax_arrays, torch_tensors
 
 __all__ = [
     "Home",
@@ -28,7 +28,7 @@ __all__ = [
     "source_of",
 ]
 
-LIBRARIES: tuple[Any, ...] = (torch_tensors,)
+LIBRARIES: tuple[Any, ...] = torch_tensors, jax_arrays
 
 
 class Home(Protocol):
@@ -49,7 +49,7 @@ def _library_of(source: Any) -> Any:
 
 
 def is_tensor(source: Any) -> bool:
-    """True for a tensor of torch."""
+    """True for an array of torch or JAX; False for one that JAX traces."""
     return _library_of(source) is not None
 
 
