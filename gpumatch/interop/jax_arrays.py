@@ -28,10 +28,15 @@ def is_own(source: Any) -> bool:
 
 
 def source_of(array: Any) -> Any:
-    """An array of NumPy or CuPy with the same memory; shorter floats than float16 as float32."""
+    """An array of NumPy or CuPy with the same memory; of NumPy if several devices share it.
+
+    bfloat16 and shorter floats, which NumPy does not have, become float32.
+    """
     kind = str(array.dtype)
     if "float" in kind and kind not in ("float16", "float32", "float64"):
         array = array.astype(np.float32)
+    if len(array.devices()) > 1:
+        return np.asarray(array)  # which gathers the parts
     return as_array(array.block_until_ready(), "the JAX array")
 
 
@@ -88,8 +93,9 @@ class JaxHome:
         """A BCSR of a CSR matrix."""
         from jax.experimental.sparse import BCSR
 
-        parts = self.indices(matrix.indices), self.indices(matrix.indptr)
-        return BCSR((self.array(matrix.data), *parts), shape=matrix.shape)
+        offsets = self.array if matrix.nnz > np.iinfo(np.int32).max else self.indices
+        parts = self.array(matrix.data), self.indices(matrix.indices), offsets(matrix.indptr)
+        return BCSR(parts, shape=matrix.shape)
 
     def _device(self, jax: Any) -> Any:
         """The device; the first one where a pickle finds no such device."""

@@ -15,6 +15,7 @@ jax = pytest.importorskip("jax")
 jax.config.update("jax_num_cpu_devices", 2)
 
 import jax.numpy as jnp  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 C = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]], np.int32)
 A = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], np.int32)
@@ -106,6 +107,15 @@ def test_a_list_of_more_than_one_device_or_library():
     with pytest.raises(ValueError, match="of a list must be on one device"):
         gm.assign([first, second])
     assert isinstance(gm.assign([first, C]).row_to_col, np.ndarray)
+
+
+def test_an_array_that_devices_share():
+    devices = jax.devices("cpu")[:2]
+    rows = NamedSharding(Mesh(devices, "rows"), PartitionSpec("rows"))
+    costs = jax.device_put(np.array([[1, 9], [9, 1]]), rows)
+    a = gm.assign(costs)
+    check([a.row_to_col], devices[0])
+    assert gm.verify(costs, a).bound == a.objective == 2
 
 
 def test_other_optima(device):
