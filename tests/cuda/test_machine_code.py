@@ -1,6 +1,6 @@
 """Machine code of kernels: what is found, and what is compiled because nothing is.
 
-No GPU is needed but for the last test: a stand-in for CuPy's module notes what it is asked for.
+Only the last test needs a GPU. The others use a stand-in for CuPy, which records its calls.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ When a dual of the other side rises, or a point comes, all lists of this side ar
 
 The tree scans a vertex by a look at its list, which ends as soon as the costs that they had are
 above the least one found. If the least is that of the last, or above, it is only a bound. Then the
-bound goes into the heap, and if the search comes so far, the boxes are asked for a few vertices
-outside the tree (``asked``), for this search; or the list is made anew, if most of it has risen
-beyond the bound.
+bound goes into the heap. Once the search reaches that distance, it takes a few vertices outside the
+tree from the boxes (``asked``), for this search only. If most of the list has risen beyond the
+bound, the list is made anew instead.
 
 What a search must leave
 ------------------------
