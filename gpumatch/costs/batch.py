@@ -14,7 +14,7 @@ from gpumatch.contracts import Rounding
 from gpumatch.costs.base import Costs
 from gpumatch.costs.points import PointCosts
 from gpumatch.dispatch.by_device import fill_clouds, require_device_memory
-from gpumatch.interop.tensors import is_tensor, source_of
+from gpumatch.interop.tensors import is_tensor, matrix_of, source_of
 from gpumatch.numeric.arrays import PROTOCOLS, as_array, for_kernels
 
 __all__ = ["CostBatch", "SideBySide", "is_batch", "native"]
@@ -53,8 +53,10 @@ def _is_on_device(part: Any) -> bool:
 
 def _part(costs: Any, k: int) -> Any:
     """The costs of one problem of a list: as they are, if they have a shape and can be read."""
-    has_dtype = isinstance(getattr(costs, "dtype", None), np.dtype) or is_tensor(costs)
-    if has_dtype and hasattr(costs, "shape") and not isinstance(costs, np.ma.MaskedArray):
+    if is_tensor(costs):
+        return matrix_of(costs)
+    is_read = hasattr(costs, "shape") and isinstance(getattr(costs, "dtype", None), np.dtype)
+    if is_read and not isinstance(costs, np.ma.MaskedArray):
         return costs
     return as_array(costs, f"problem {k}")
 

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from gpumatch.interop import jax_arrays, torch_tensors
+from gpumatch.interop.sparse import csr_of
 
 __all__ = [
     "Home",
@@ -24,6 +25,7 @@ __all__ = [
     "device_of",
     "home_of",
     "is_tensor",
+    "matrix_of",
     "on_its_stream",
     "source_of",
 ]
@@ -63,6 +65,15 @@ def are_of_one_library(sources: Iterable[Any]) -> bool:
 def source_of(tensor: Any) -> Any:
     """An array with the tensor's memory, or ``(indptr, indices, data, shape)`` if it is sparse."""
     return _library_of(tensor).source_of(tensor)
+
+
+def matrix_of(tensor: Any) -> Any:
+    """An array, or a sparse matrix of SciPy or cupyx, with the tensor's memory."""
+    given = source_of(tensor)
+    if not isinstance(given, tuple):
+        return given
+    indptr, indices, data, shape = given
+    return csr_of(data, indices, indptr, shape)
 
 
 def on_its_stream(tensor: Any) -> AbstractContextManager[None]:

@@ -10,13 +10,13 @@ from typing import Any
 from gpumatch.costs import PointCosts
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.interop import torch_tensors
-from gpumatch.interop.sparse import csr_of
 from gpumatch.interop.tensors import (
     Home,
     are_of_one_library,
     device_of,
     home_of,
     is_tensor,
+    matrix_of,
     on_its_stream,
     source_of,
 )
@@ -105,13 +105,7 @@ def _in_arrays(source: Any) -> Any:
 
 def _of_list(tensor: Any) -> Any:
     """An array or a sparse matrix of a tensor, as a batch takes them."""
-    if isinstance(tensor, PointCosts):
-        return tensor
-    given = source_of(tensor)
-    if not isinstance(given, tuple):
-        return given
-    indptr, indices, data, shape = given
-    return csr_of(data, indices, indptr, shape)
+    return tensor if isinstance(tensor, PointCosts) else matrix_of(tensor)
 
 
 def _as_tensors(result: Any, home: Home) -> Any:

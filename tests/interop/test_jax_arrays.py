@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -235,3 +236,16 @@ def test_jax_is_not_imported():
         "assert 'jax' not in sys.modules and 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", text], check=True)
+
+
+def test_a_list_of_several_libraries_is_a_batch_of_arrays():
+    torch = pytest.importorskip("torch")
+    matrix = np.array([[4.0, 1.0], [2.0, 3.0]])
+    with warnings.catch_warnings():  # torch says of sparse tensors that they are new
+        warnings.simplefilter("ignore")
+        sparse = torch.tensor(matrix).to_sparse_csr()
+    parts = [matrix, jnp.asarray(matrix), torch.tensor(matrix, requires_grad=True), sparse]
+    batch = gm.assign(parts)
+    assert type(batch[1].row_to_col) is np.ndarray
+    assert batch.objective.tolist() == [3.0] * 4
+    assert gm.verify(parts, batch)
