@@ -9,6 +9,7 @@ FILE -->` and `<!-- end -->` stands what `python -m bench report FILE` prints, a
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
 import importlib.util
@@ -129,19 +130,44 @@ def as_installed(document, monkeypatch):
 
 
 def run_python(document, *, on_device):
+    """Run the examples whose libraries and devices are here, and that stand on no other."""
     names: dict = {}
+    absent: set[str] = set()
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS)
     said = io.StringIO()
     for block in blocks(document, "python"):
-        if re.search("cupy|cuda", block.text) and not on_device:
-            continue
-        if "torch" in block.text and importlib.util.find_spec("torch") is None:
-            continue
         test = parser.get_doctest(block.text, names, document.name, str(document), block.line)
         assert test.examples, f"{document.name}:{block.line}: a python block without >>>"
+        defined, used = names_in(test)
+        if lacks_what_it_needs(block, on_device) or used & absent:
+            absent |= defined
+            continue
+        absent -= defined
         runner.run(test, out=said.write, clear_globs=False)
         names = test.globs
     assert runner.summarize(verbose=False).failed == 0, said.getvalue()
+
+
+def lacks_what_it_needs(block, on_device):
+    if re.search("cupy|cuda", block.text) and not on_device:
+        return True
+    return "torch" in block.text and importlib.util.find_spec("torch") is None
+
+
+def names_in(test):
+    """The names that a block's examples define, and those that they use."""
+    defined, used = set(), set()
+    for node in ast.walk(ast.parse("".join(example.source for example in test.examples))):
+        match node:
+            case ast.Name(ctx=ast.Load()):
+                used.add(node.id)
+            case ast.Name():
+                defined.add(node.id)
+            case ast.FunctionDef() | ast.ClassDef():
+                defined.add(node.name)
+            case ast.alias():
+                defined.add((node.asname or node.name).partition(".")[0])
+    return defined, used - defined
 
 
 @EVERY_DOCUMENT
