@@ -26,7 +26,7 @@ FLOORS = [
     {"numeric.arrays"},
     {"contracts"},
     {"contracts.batch", "contracts.general_weights", "numeric", "contracts.transport"},
-    {"cpu", "cuda"},  # their CSR, covers and launches
+    {"cpu", "cuda"},  # their CSR, searches, covers and launches
     {
         *("cpu.matching", "cpu.assignment", "cpu.distributed", "cpu.ranking", "cpu.transport"),
         *("cuda.matching", "cuda.assignment", "cuda.transport"),

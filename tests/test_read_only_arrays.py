@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.small import with_duals
 from gpumatch.cpu.assignment.sparse import small as sparse_small
+from gpumatch.cpu.searches import dense as dense_search
 from gpumatch.numeric.arrays import exactly, for_kernels
 
 KERNELS = [with_duals.solve_range, sparse_small._solve, dense_search.augment]

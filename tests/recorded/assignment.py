@@ -28,12 +28,14 @@ MOST_PAIRS = {("dgs", "reference"): 2000}
 SMALL_BUDGET = 500
 """Entries between two returns to Python, so that small problems take many."""
 WITH_BUDGETS = [
-    f"assignment.{module}"
-    for module in (
-        *("auction", "dense.search", "dgs.start", "dgs.switching", "dgs.relaxation"),
-        *("hungarian.classical", "hungarian.problem", "hungarian.tree"),
-        *("sparse.tuning", "sparse.search"),
-    )
+    *("searches.dense", "searches.sparse"),
+    *(
+        f"assignment.{module}"
+        for module in (
+            *("auction", "dgs.start", "dgs.switching", "dgs.relaxation", "sparse.tuning"),
+            *("hungarian.classical", "hungarian.problem", "hungarian.tree"),
+        )
+    ),
 ]
 
 

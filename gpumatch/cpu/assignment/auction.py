@@ -71,14 +71,14 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cpu.assignment import shortest_augmenting_path
-from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.dense.search import least_two as dense_least_two
 from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
 from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
-from gpumatch.cpu.assignment.sparse.search import least_two as sparse_least_two
 from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches.dense import LANES
+from gpumatch.cpu.searches.dense import least_two as dense_least_two
+from gpumatch.cpu.searches.sparse import least_two as sparse_least_two
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.numeric.auction_schedule import Precision, close_gaps
 

@@ -39,7 +39,6 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.assignment.points.distances import cost_of
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.live.boxes import hide, nearest, show
 from gpumatch.cpu.live.search import set_dual
 from gpumatch.cpu.live.state import (
@@ -56,6 +55,7 @@ from gpumatch.cpu.live.state import (
 )
 from gpumatch.cpu.numba_tools.compiled import kernel, short_kernel
 from gpumatch.cpu.numba_tools.views import view
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["fair_duals", "serve_point"]
 

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.ranking.partition import bound_children, enter, mark_exclusions
 from gpumatch.cpu.ranking.search import change_duals, find_path, follow_path, total_of
 from gpumatch.cpu.ranking.state import EMPTY, NONE, UNKNOWN, Nodes, Slots, Space, doubled
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["Ranking", "begin_child", "rank"]
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.csr import transpose_values
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["cycles_within"]
 

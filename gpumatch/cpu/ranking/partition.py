@@ -17,9 +17,9 @@ Operations Research 16(3), 1968.
 
 from __future__ import annotations
 
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.ranking.state import FIXED, FREE, LAST, NONE
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["bound_children", "enter", "mark_exclusions"]
 

@@ -19,9 +19,9 @@ and Electronic Systems 33(3), 1997.
 
 from __future__ import annotations
 
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.ranking.state import FIXED, FREE, HUB, NONE
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["change_duals", "find_path", "follow_path", "total_of"]
 

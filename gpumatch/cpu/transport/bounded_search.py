@@ -31,8 +31,8 @@ Reference: Ahuja, Magnanti, Orlin, *Network Flows*, 1993; chapter 9.
 
 from __future__ import annotations
 
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = [
     "FRONT",

@@ -28,7 +28,7 @@ column, or ends the flow of a pair.
     via[i]       the entry, against whose flow row i is reached; ABSENT if not reached
     offset[i]    distance of row i, less its dual
     line         rows of the tree: line[:LINE_HEAD] are scanned, line[:LINE_TAIL] are reached
-    near, keys, heap, tree, reached: as in `cpu.assignment.sparse.search`
+    near, keys, heap, tree, reached: as in `searches.sparse`
     spot, mark   the state of a search that has spent its budget, so that the next call goes on
 
 Reference: Ahuja, Magnanti, Orlin, *Network Flows*, 1993; chapter 9.
@@ -38,10 +38,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = [
     "ABSENT",

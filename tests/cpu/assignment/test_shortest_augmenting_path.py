@@ -14,13 +14,13 @@ from scipy.sparse import csr_array
 
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment import shortest_augmenting_path
-from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.search import paths
-from gpumatch.cpu.assignment.search.state import LOCKED
-from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse.paths import SPARSE_BIDS, SparsePaths
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches import dense as dense_search
+from gpumatch.cpu.searches import paths
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.state import LOCKED
 from graphs import costs
 from tests.cpu.assignment.solved import Solved as SolvedBy
 from tests.cpu.assignment.solved import Trace as Stopping

@@ -22,7 +22,7 @@ from gpumatch.cpu.assignment.dense import candidate_bids
 from gpumatch.cpu.assignment.dense.candidate_paths import BUDGET, KnownPaths
 from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
-from gpumatch.cpu.assignment.search.state import KNEW, LOOKED, LOW, SCANS, Queue
+from gpumatch.cpu.searches.state import KNEW, LOOKED, LOW, SCANS, Queue
 
 __all__ = ["Auction"]
 

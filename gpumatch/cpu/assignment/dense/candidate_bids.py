@@ -17,9 +17,13 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.assignment.dense.candidates import KNOWN, look_again, start_of
-from gpumatch.cpu.assignment.dense.search import first_col
-from gpumatch.cpu.assignment.search.paths import bid
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.numba_tools.atomics import cas, load, store
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch
+from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.searches.dense import first_col
+from gpumatch.cpu.searches.paths import bid
+from gpumatch.cpu.searches.state import (
     AHEAD,
     DONE,
     HEAD,
@@ -32,10 +36,6 @@ from gpumatch.cpu.assignment.search.state import (
     SPENT,
     WAITING,
 )
-from gpumatch.cpu.numba_tools.atomics import cas, load, store
-from gpumatch.cpu.numba_tools.compiled import inlined, kernel, vector_kernel
-from gpumatch.cpu.numba_tools.prefetch import prefetch
-from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = ["hold", "looks_pay", "part_slack", "reduce_rows"]
 
@@ -119,7 +119,7 @@ def reduce_rows(
     values, price, row_to_col, col_to_row, unmatched, spot, known, scratch, terms, most_scans,
     budget,
 ):  # fmt: skip
-    """Let the unmatched rows bid for their cheapest columns, as in `dense.search`."""
+    """Let the unmatched rows bid for their cheapest columns, as in `searches.dense`."""
     cols, costs, bound = known
     limit, leaves = terms
     while spot[NEXT] < unmatched.size:

@@ -11,12 +11,12 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control
 from gpumatch.cpu.assignment.dense import candidate_bids, candidate_search, candidates
-from gpumatch.cpu.assignment.dense import search as dense_search
 from gpumatch.cpu.assignment.dense.candidates import KNOWN, look_at_all
 from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches import dense as dense_search
+from gpumatch.cpu.searches.dense import LANES
+from gpumatch.cpu.searches.paths import Paths
 
 __all__ = ["BUDGET", "KnownPaths", "RangeWork"]
 

@@ -1,13 +1,13 @@
 """Shortest augmenting paths in a dense cost matrix by the columns that each row knows.
 
-A search is Dijkstra's with a heap, pruned as in `sparse.search`. The heap holds columns, and also
+A search is Dijkstra's with a heap, pruned as in `searches.sparse`. The heap holds columns, and also
 rows of the tree, at the distance from which on columns that they do not know (`candidates`) may
 matter. A row on top of the heap looks at its line. If the search ends before, the line is not read.
 So paths are exact: no entry is left out but by a bound.
 
-    search       (dist, pred, near, keys, heap, tree, reached), as in `sparse.search`. In the heap,
-                 j is a column, ncols + i a row that is to look again, and ncols + nrows + i one
-                 whose known columns are good, but not enough: it is to find the nearest columns
+    search       (dist, pred, near, keys, heap, tree, reached), as in `searches.sparse`. In the
+                 heap, j is a column, ncols + i a row that is to look again, and ncols + nrows + i
+                 one whose known columns are good, but not enough: it is to find the nearest columns
                  that this search may still reach by it.
     spare        (cols, costs): what it finds, which is not good for other searches
     terms        (limit, leaves): the price of taking no column, and whether a row may
@@ -23,8 +23,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.cpu.assignment.dense.candidates import KNOWN, look, look_again, start_of
-from gpumatch.cpu.assignment.search.paths import turn
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
+from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.paths import turn
+from gpumatch.cpu.searches.state import (
     FOUND,
     FRONT,
     HEAD,
@@ -41,8 +43,6 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
     WAITING,
 )
-from gpumatch.cpu.heap import drop_top, push
-from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
 
 __all__ = ["augment"]
 

@@ -5,7 +5,7 @@ of these had a reduced cost below ``bound[i]``. Prices only fall, so reduced cos
 the bound holds until the row looks again. As long as its cheapest known column is within the bound,
 it is the cheapest of all, and the row need not read its line. `candidate_bids` and
 `candidate_search` stand on that. Their prices, pairs, limit and all names that are not listed here
-are those of `dense.search` and `sparse.search`.
+are those of `searches.dense` and `searches.sparse`.
 
     known        (cols, costs, bound): the columns that each row knows, and what they cost. Unused
                  places cost inf. Columns are in the order of the matrix, not of cost.

@@ -67,10 +67,10 @@ from gpumatch.cpu.assignment.dense.core import Core
 from gpumatch.cpu.assignment.dense.paths import DensePaths
 from gpumatch.cpu.assignment.dense.rival import Rival
 from gpumatch.cpu.assignment.dense.tuning import Tuning
-from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches.paths import Paths
+from gpumatch.cpu.searches.state import FOUND, NEXT, SCANS, SPENT
 from gpumatch.numeric import monge
 
 __all__ = ["run", "takes"]

@@ -1,4 +1,4 @@
-"""Augmenting paths in a matrix of costs, by the kernels of `dense.search`."""
+"""Augmenting paths in a matrix of costs, by the kernels of `searches.dense`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Entries
-from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.search.state import SCANS
+from gpumatch.cpu.searches import dense as dense_search
+from gpumatch.cpu.searches.dense import LANES
+from gpumatch.cpu.searches.paths import Paths
+from gpumatch.cpu.searches.state import SCANS
 
 __all__ = ["DensePaths"]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.search.state import NEXT, SCANS, SPENT
+from gpumatch.cpu.searches.state import NEXT, SCANS, SPENT
 
 __all__ = ["Rival"]
 

@@ -27,10 +27,10 @@ import numpy as np
 
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.dense.search import lane_minima, least_of_lanes
-from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.search.state import SCANS
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
+from gpumatch.cpu.searches.dense import lane_minima, least_of_lanes
+from gpumatch.cpu.searches.paths import Paths
+from gpumatch.cpu.searches.state import SCANS
 
 __all__ = ["have_ties", "match_tight"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.dense.paths import DensePaths
-from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.searches.paths import Paths
 
 __all__ = ["paths_of"]
 

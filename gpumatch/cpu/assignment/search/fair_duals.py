@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import Entries
-from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.sparse import search as sparse_search
+from gpumatch.cpu.searches import dense as dense_search
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.dense import LANES
 
 __all__ = ["write_fair_duals"]
 

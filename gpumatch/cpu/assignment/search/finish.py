@@ -17,8 +17,8 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.search.either_paths import paths_of
-from gpumatch.cpu.assignment.search.paths import Paths
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
+from gpumatch.cpu.searches.paths import Paths
 from gpumatch.numeric.auction_schedule import narrowed
 
 __all__ = ["run"]

@@ -16,7 +16,7 @@ table[i, j] + offset. If table[i, j] <= limit, that is no more than limit + offs
 keeps the order. So the front never passes the distance at which row i would take none, and the
 search ends in an unmatched column instead.
 
-The search is Dijkstra's, as in `gpumatch.cpu.assignment.dense.search`. But scanning a row and
+The search is Dijkstra's, as in `gpumatch.cpu.searches.dense`. But scanning a row and
 choosing the next column are loops without a branch, over whole vectors, because a processor cannot
 predict branches on costs that it has not seen before. Beyond FEW columns, the table is padded with
 forbidden pairs. A column in the tree has the price -inf and the distance inf, so that nothing is

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.cpu.assignment.search.state import DONE, LOW, SCANS, SPENT
 from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.cpu.searches.state import DONE, LOW, SCANS, SPENT
 
 __all__ = ["Auction"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.search.state import LOW, SCANS, SPENT, Queue
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.cpu.searches.state import LOW, SCANS, SPENT, Queue
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["Bidders"]

@@ -1,6 +1,6 @@
 """Gauss and Seidel's auction in a sparse cost matrix: unmatched rows, and columns, bid one by one.
 
-Entries are in CSR, at most one a pair; prices, mates and limit are those of `dense.search`. A row
+Entries are in CSR, at most one a pair; prices, mates and limit are those of `searches.dense`. A row
 takes its cheapest column, and lowers its price until the second cheapest column is as cheap, and by
 ``epsilon`` at least. The row that had the column waits at the end of the queue. So the slack of
 a matched pair is at most epsilon. A row whose last bid was higher than epsilon has a tight pair, as
@@ -58,7 +58,11 @@ Applications 1, 1992; section 4 for the alternation.
 
 from __future__ import annotations
 
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
+from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.searches.state import (
     AHEAD,
     DONE,
     HEAD,
@@ -69,10 +73,6 @@ from gpumatch.cpu.assignment.search.state import (
     UNMATCHED,
     WAITING,
 )
-from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
-from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
-from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
-from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = ["alternate", "drop_slack", "hold"]
 

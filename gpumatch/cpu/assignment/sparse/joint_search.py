@@ -23,7 +23,7 @@ from the pairs of a coarser epsilon (docs/algorithms/complexity.md). Lenient rou
 paths, but each lets slacks fall by epsilon.
 
 Prices and pairs are those of `bidding`: no slack is below -epsilon at first, but for rounding.
-Other names are those of `sparse.search`. Lengths are kept as costs, not as numbers of epsilons.
+Other names are those of `searches.sparse`. Lengths are kept as costs, not as numbers of epsilons.
 
     roots        the unmatched rows; their duals begin as their least reduced costs, and rise by
                  the distance of the farthest unmatched column in each round
@@ -48,8 +48,14 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.search.paths import turn
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.assignment.sparse.paths import SparsePaths
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch_range
+from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.paths import turn
+from gpumatch.cpu.searches.sparse import known_reduced_cost, least_reduced_cost
+from gpumatch.cpu.searches.state import (
     FOUND,
     FRONT,
     HEAD,
@@ -63,12 +69,6 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
     WAITING,
 )
-from gpumatch.cpu.assignment.sparse.paths import SparsePaths
-from gpumatch.cpu.assignment.sparse.search import known_reduced_cost, least_reduced_cost
-from gpumatch.cpu.assignment.sparse.tuning import Tuning
-from gpumatch.cpu.heap import drop_top, push
-from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.prefetch import prefetch_range
 from gpumatch.running.kept_memory import kept_empty
 
 __all__ = ["JointSearch"]

@@ -20,12 +20,12 @@ from functools import cached_property
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Stopped
-from gpumatch.cpu.assignment.search.state import HEAD, NEXT, SCANS, SPENT, STUCK
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.assignment.sparse.two_sided_search import TwoSidedPaths
+from gpumatch.cpu.searches.state import HEAD, NEXT, SCANS, SPENT, STUCK
 
 __all__ = ["LastPaths"]
 

@@ -1,4 +1,4 @@
-"""Augmenting paths in CSR, by the kernels of `sparse.search`, and by several threads."""
+"""Augmenting paths in CSR, by the kernels of `searches.sparse`, and by several threads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ import numpy as np
 
 from gpumatch.contracts import Control, Costs, Entries
 from gpumatch.cpu import csr
-from gpumatch.cpu.assignment.search.paths import Paths
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.csr import places_in
+from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
+from gpumatch.cpu.matching.sides import Side
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.paths import Paths
+from gpumatch.cpu.searches.state import (
     FOUND,
     HEAD,
     KEPT,
@@ -24,11 +29,6 @@ from gpumatch.cpu.assignment.search.state import (
     SPENT,
     STUCK,
 )
-from gpumatch.cpu.assignment.sparse import search as sparse_search
-from gpumatch.cpu.csr import places_in
-from gpumatch.cpu.matching.lookahead_search import LookaheadSearch
-from gpumatch.cpu.matching.sides import Side
-from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.running.kept_memory import kept_empty, kept_full
 
 __all__ = ["FirstPairs", "SparsePaths", "transpose"]

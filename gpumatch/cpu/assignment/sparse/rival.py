@@ -31,9 +31,9 @@ from collections.abc import Callable
 import numpy as np
 
 from gpumatch.contracts import Control
-from gpumatch.cpu.assignment.search.state import FOUND, NEXT, SCANS, SPENT, STUCK
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.cpu.searches.state import FOUND, NEXT, SCANS, SPENT, STUCK
 
 __all__ = ["Rival", "Won"]
 

@@ -36,7 +36,14 @@ from gpumatch.contracts.batch import (
     SOLVED,
     UNFIT,
 )
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.assignment.small.proof import add_up
+from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.numba_tools.views import as_integers, view
+from gpumatch.cpu.own_csr import copy_offsets, int32_of
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.state import (
     FOUND,
     HEAD,
     NEXT,
@@ -46,13 +53,6 @@ from gpumatch.cpu.assignment.search.state import (
     STUCK,
     WAITING,
 )
-from gpumatch.cpu.assignment.small.proof import add_up
-from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse import search as sparse_search
-from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.vector_min import greater, lesser
-from gpumatch.cpu.numba_tools.views import as_integers, view
-from gpumatch.cpu.own_csr import copy_offsets, int32_of
 from gpumatch.numeric.arrays import for_kernels
 
 __all__ = ["MOST", "SmallSparse", "solve"]

@@ -26,7 +26,12 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu import csr
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.assignment.sparse import bidding
+from gpumatch.cpu.assignment.sparse.product import ENDS, REST, TOTAL, look_up, shift_of
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.state import (
     FOUND,
     HEAD,
     NEXT,
@@ -36,11 +41,6 @@ from gpumatch.cpu.assignment.search.state import (
     STUCK,
     WAITING,
 )
-from gpumatch.cpu.assignment.sparse import bidding
-from gpumatch.cpu.assignment.sparse import search as sparse_search
-from gpumatch.cpu.assignment.sparse.product import ENDS, REST, TOTAL, look_up, shift_of
-from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.surveys import are_canonical
 from gpumatch.running.kept_memory import kept_empty
 
@@ -153,7 +153,7 @@ def _are_alike(indptr: np.ndarray, indices: np.ndarray) -> bool:
 
 
 class _Trial:
-    """The steps for the rows of one matrix; arrays are those of `bidding` and `sparse.search`."""
+    """The steps for the rows of one matrix; arrays are those of `bidding` and `searches.sparse`."""
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
         self.tuning, self.entries = DEFAULT, (indptr, indices, weights)

@@ -14,12 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Stopped
-from gpumatch.cpu.assignment.search.state import DONE, FOUND, NEXT, SCANS, SPENT
-from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.matching.completion import complete_in_phases, complete_row_by_row
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.state import DONE, FOUND, NEXT, SCANS, SPENT
 from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["Trial", "can_match_all"]

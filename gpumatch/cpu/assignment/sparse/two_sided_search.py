@@ -11,15 +11,15 @@ The forests grow in turns of some entries (`turn` of the tuning). Each of two th
 turns of one forest, and those of the other forest if that one is behind and the other thread does
 not grow it. So both forests read about as much, even if one of the threads waits for a processor.
 
-Names are those of `sparse.search`, and ``own_dual`` and ``other_dual`` those of `bidding`: a forest
-of rows has rows of its own, and columns are the other side; for a forest of columns it is the other
-way round. Both ends have duals here. A matched pair costs what its two duals add up to.
+Names are those of `searches.sparse`, and ``own_dual`` and ``other_dual`` those of `bidding`: a
+forest of rows has rows of its own, and columns are the other side; for a forest of columns it is
+the other way round. Both ends have duals here. A matched pair costs what its two duals add up to.
 
     roots        the unmatched vertices, where the forest begins
     dist, pred   of other vertices: the distance, and the own vertex from which it is reached; roots
                  of the other forest are at 0, so that no search goes on behind them
     since        of own vertices: the distance at which each has joined; ``joined`` marks these
-    near, keys, heap, tree, reached   as in `sparse.search`; ``tree`` has the settled other vertices
+    near, keys, heap, tree, reached   as in `searches.sparse`; ``tree`` has the settled others
     spot         NEXT (roots that have joined), HEAD, TAIL, NEAR, WAITING, REACHED and SCANS
     forest       own_dual, other_dual, mate_of_other, dist, pred, since, joined, near, keys, heap,
                  tree, reached, spot, as one argument
@@ -40,7 +40,7 @@ joined at a distance d < R rises by R - d, and the price of its column falls by 
 this holds for the other forest. No reduced cost becomes negative, because an entry between both
 forests is part of a path of length R + S at least.
 
-Integers that wrap around are left out, as in `sparse.search`.
+Integers that wrap around are left out, as in `searches.sparse`.
 
 References
 ----------
@@ -54,8 +54,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpumatch.contracts import Control, Entries, Stopped
-from gpumatch.cpu.assignment.search.paths import turn
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
+from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.paths import turn
+from gpumatch.cpu.searches.state import (
     HEAD,
     NEAR,
     NEXT,
@@ -65,13 +72,6 @@ from gpumatch.cpu.assignment.search.state import (
     TAIL,
     WAITING,
 )
-from gpumatch.cpu.assignment.sparse.tuning import Tuning
-from gpumatch.cpu.heap import drop_top, push
-from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
-from gpumatch.cpu.numba_tools.compiled import kernel
-from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
-from gpumatch.cpu.numba_tools.vector_min import greater, lesser
-from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.running.kept_memory import kept_empty, kept_full
 
 __all__ = ["TwoSidedPaths"]

@@ -71,8 +71,8 @@ from gpumatch.cpu.general.weights.state import (
     find,
     top_of,
 )
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.numba_tools.compiled import kernel
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["CROWDED", "DONE", "PAUSED", "advance", "close", "solve"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpumatch.cpu.assignment.dense import candidate_bids, candidates
 from gpumatch.cpu.assignment.dense.candidates import KNOWN, look_at_all
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.searches.state import (
     DONE,
     KEPT,
     KNEW,

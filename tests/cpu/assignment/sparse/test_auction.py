@@ -7,7 +7,6 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.search.state import DONE, SPENT
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
@@ -15,6 +14,7 @@ from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.tuning import SHORT
+from gpumatch.cpu.searches.state import DONE, SPENT
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.sparse.forced import (

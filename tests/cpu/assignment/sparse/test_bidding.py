@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.cpu.assignment.search.state import DONE, LOCKED, LOW, SCANS, SPENT, Queue
 from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.paths import transpose
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches.state import DONE, LOCKED, LOW, SCANS, SPENT, Queue
 from tests.cpu.interleaved import interleave
 
 FAR, LEAST, NEVER = np.int64(10**6), np.int64(-(10**6)), 10**9

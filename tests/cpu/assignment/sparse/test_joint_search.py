@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
-from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import SHORT
+from gpumatch.cpu.searches import sparse as sparse_search
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import least, problem
 from tests.cpu.assignment.tuned import tune

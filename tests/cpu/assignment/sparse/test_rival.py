@@ -11,10 +11,10 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
 from gpumatch.costs import as_costs
-from gpumatch.cpu.assignment.search.state import NEXT, SCANS
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.rival import Rival, Won
+from gpumatch.cpu.searches.state import NEXT, SCANS
 from graphs import adversarial
 from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.tuned import tune

@@ -10,15 +10,15 @@ import pytest
 
 from gpumatch import assign, verify
 from gpumatch.contracts import Stopped
-from gpumatch.cpu.assignment.search.state import SCANS
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
-from gpumatch.cpu.assignment.sparse import search as sparse_search
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse import two_sided_search
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import SHORT
 from gpumatch.cpu.assignment.sparse.two_sided_search import TwoSidedPaths
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.state import SCANS
 from graphs.costs import mesh
 from tests.cpu.assignment.solved import Solved, Trace, least
 from tests.cpu.assignment.tuned import tune

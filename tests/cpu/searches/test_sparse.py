@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.searches import dense as dense_search
+from gpumatch.cpu.searches import sparse as sparse_search
+from gpumatch.cpu.searches.dense import LANES
+from gpumatch.cpu.searches.sparse import Room
+from gpumatch.cpu.searches.state import (
     FOUND,
     FRONT,
     HEAD,
@@ -19,8 +21,6 @@ from gpumatch.cpu.assignment.search.state import (
     SPOTS,
     STUCK,
 )
-from gpumatch.cpu.assignment.sparse import search as sparse_search
-from gpumatch.cpu.assignment.sparse.search import Room
 from tests.cpu.interleaved import interleave
 
 FAR, LOW = np.iinfo(np.int64).max, np.iinfo(np.int64).min

@@ -43,8 +43,11 @@ problems*, Computing 38, 1987.
 
 from __future__ import annotations
 
-from gpumatch.cpu.assignment.search.paths import bid, turn
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import down, lost
+from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.searches.paths import bid, turn
+from gpumatch.cpu.searches.state import (
     FOUND,
     FRONT,
     HEAD,
@@ -57,9 +60,6 @@ from gpumatch.cpu.assignment.search.state import (
     STUCK,
     TAIL,
 )
-from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
-from gpumatch.cpu.numba_tools.error_free import down, lost
-from gpumatch.cpu.numba_tools.vector_min import lesser
 
 __all__ = [
     "BUDGET",

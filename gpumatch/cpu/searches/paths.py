@@ -1,8 +1,8 @@
 """What augmenting paths start from and end with, whether costs are dense or sparse.
 
-`dense.paths`, `dense.candidate_paths` and `sparse.paths` call the kernels. `dense.search` says what
-holds of prices and pairs. The price of a column is its dual. The dual of a row is its least reduced
-cost, or the limit if that is less.
+The files `paths.py` and `candidate_paths.py` of `cpu/assignment` call the kernels. `searches.dense`
+says what holds of prices and pairs. The price of a column is its dual. The dual of a row is its
+least reduced cost, or the limit if that is less.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Control, Costs, Entries
-from gpumatch.cpu.assignment.search.state import HEAD, KEPT, NEXT, SCANS, SPENT, SPOTS
 from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
+from gpumatch.cpu.searches.state import HEAD, KEPT, NEXT, SCANS, SPENT, SPOTS
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.running.kept_memory import kept_full
 

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 import pytest
 
-from gpumatch.cpu.heap import drop_top, push
+from gpumatch.cpu.searches.heap import drop_top, push
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 6, 21, 60])

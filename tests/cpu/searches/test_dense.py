@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from gpumatch.cpu.assignment.dense import search as dense_search
-from gpumatch.cpu.assignment.dense.search import LANES
-from gpumatch.cpu.assignment.search.paths import bid, take_nearest
-from gpumatch.cpu.assignment.search.state import FOUND, HEAD, KEPT, NEXT, SCANS, SPENT
+from gpumatch.cpu.searches import dense as dense_search
+from gpumatch.cpu.searches.dense import LANES
+from gpumatch.cpu.searches.paths import bid, take_nearest
+from gpumatch.cpu.searches.state import FOUND, HEAD, KEPT, NEXT, SCANS, SPENT
 
 FAR = math.inf
 

@@ -1,7 +1,7 @@
 """Shortest augmenting paths in a sparse cost matrix: pruned searches with a heap.
 
 The entries are in CSR, at most one a pair. Pairs that are not stored are forbidden. Prices and
-pairs are kept as in `dense.search`, and all names that are not listed here are explained there.
+pairs are kept as in `searches.dense`, and all names that are not listed here are explained there.
 
 Before the searches, an unmatched row takes an unmatched column that is tight, or sends the mate of
 a tight column to another tight one (Duff and Koster's start with one step of look-ahead). The
@@ -58,8 +58,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.assignment.search.paths import bid, turn
-from gpumatch.cpu.assignment.search.state import (
+from gpumatch.cpu.numba_tools.atomics import cas, load, store
+from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
+from gpumatch.cpu.numba_tools.error_free import down, lost
+from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.paths import bid, turn
+from gpumatch.cpu.searches.state import (
     CLASH,
     FOUND,
     FRONT,
@@ -81,12 +87,6 @@ from gpumatch.cpu.assignment.search.state import (
     UNMATCHED,
     WAITING,
 )
-from gpumatch.cpu.heap import drop_top, push
-from gpumatch.cpu.numba_tools.atomics import cas, load, store
-from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
-from gpumatch.cpu.numba_tools.error_free import down, lost
-from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
-from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = [
     "BUDGET",
@@ -187,7 +187,7 @@ def reduce_rows(
     indptr, indices, costs, price, row_to_col, col_to_row, unmatched, spot,
     limit, leaves, far, most_scans, budget,
 ):  # fmt: skip
-    """Let the unmatched rows bid for their cheapest columns, as in `dense.search`."""
+    """Let the unmatched rows bid for their cheapest columns, as in `searches.dense`."""
     while spot[NEXT] < unmatched.size:
         if spot[SCANS] >= most_scans:
             return True
