@@ -6,11 +6,11 @@ The module docstring of `gpumatch.cpu.assignment.auction` says why there is a la
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from gpumatch.contracts import Costs
 
-__all__ = ["Precision", "close_gaps", "narrowed"]
+__all__ = ["FallingEpsilon", "Pace", "Precision", "close_gaps", "narrowed"]
 
 FACTOR = 8.0
 """The factor from one epsilon to the next: a power of 2, so that multiples stay multiples.
@@ -84,6 +84,88 @@ class Precision(NamedTuple):
         while len(epsilons) <= steps and epsilons[-1] * FACTOR < self.spread / 2:
             epsilons.append(epsilons[-1] * FACTOR)
         return epsilons[::-1]
+
+
+class Pace(Protocol):
+    """What `FallingEpsilon` reads of an engine's tuning."""
+
+    @property
+    def factor(self) -> int:
+        """From one epsilon to the next."""
+
+    @property
+    def least(self) -> float:
+        """The least epsilon, as a share of the first one."""
+
+    @property
+    def longest(self) -> int:
+        """How many times a phase may read all entries before it is a price war."""
+
+    @property
+    def most(self) -> int:
+        """The same, once wars have recurred at one epsilon: no phase has more patience."""
+
+
+class FallingEpsilon:
+    """The epsilon of each phase of an auction: it falls, and rises after a price war.
+
+    A phase becomes a price war if it reads all entries too many times.
+
+    Parameters
+    ----------
+    first, coarsest : float
+        Where epsilon begins, and above what it never is.
+    coarser : int
+        From the epsilon of a price war to the next.
+    pace : Pace
+        How fast it falls, and what phases may read.
+
+    Attributes
+    ----------
+    now : float
+        The epsilon of the next phase.
+    patience : int
+        How many times it may read all entries before it is a price war.
+    """
+
+    def __init__(self, first: float, coarsest: float, coarser: int, pace: Pace) -> None:
+        self.now = self._first = first
+        self._coarsest, self._coarser, self._pace = coarsest, coarser, pace
+        self.patience = pace.longest
+        self._war = 0.0  # the coarsest epsilon of a war
+        self._top = first  # the coarsest epsilon of all
+
+    def can_fall(self, finest: float) -> bool:
+        """True if an epsilon that is not below this one would be finer, and matters."""
+        return self.now > max(finest, self._pace.least * self._first)
+
+    def fall(self, finest: float, is_calm: bool) -> bool:
+        """Take a finer epsilon; False if there is none that matters."""
+        if not self.can_fall(finest):
+            return False
+        finest = max(finest, self._pace.least * self._first)
+        factor = self._pace.factor
+        self.now = max(self.now / (factor**3 if is_calm else factor), finest)
+        return True
+
+    def rise(self) -> bool:
+        """Take a coarser epsilon after a war; False if wars have read too much."""
+        if self.now <= self._war:
+            self.patience *= 2
+        self._war = max(self._war, self.now)
+        is_over = self.patience > self._pace.most
+        self.now = self._coarsest if is_over else min(self.now * self._coarser, self._coarsest)
+        self._top = max(self._top, self.now)
+        return not is_over
+
+    def begin_again(self) -> None:
+        """Take the coarsest epsilon that has been."""
+        self.now = self._top
+
+    @property
+    def can_rise(self) -> bool:
+        """True if a coarser epsilon may follow a war."""
+        return self.now < self._coarsest and self.patience <= self._pace.most
 
 
 def close_gaps(price: Any, most: float) -> Any:

@@ -9,7 +9,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from gpumatch.costs import as_costs
-from gpumatch.numeric.auction_schedule import FACTOR, FINENESS, WARM_STEPS, Precision
+from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.numeric.auction_schedule import (
+    FACTOR,
+    FINENESS,
+    WARM_STEPS,
+    FallingEpsilon,
+    Precision,
+)
 
 INTEGERS = np.array([[-3, 5, 1], [7, 0, 2]])  # 2 rows: the scale is 4
 FLOATS = INTEGERS + 0.5
@@ -89,3 +96,35 @@ def test_the_least_epsilon_of_floats_is_two_steps_of_the_largest():
     assert precision.spread == 0
     assert precision.epsilon == 2 * math.ulp(1e9)
     assert FINENESS == 1024
+
+
+# -- an epsilon that falls, and rises after price wars ---------------------------------------------
+
+PACE = Tuning(factor=4, least=2.0**-10, longest=10, most=40)
+
+
+def test_epsilon_falls_to_the_finest_that_matters():
+    epsilon = FallingEpsilon(64.0, 1024.0, 16, PACE)
+    found = [epsilon.now]
+    while epsilon.fall(3.0, is_calm=False):
+        found.append(epsilon.now)
+    assert found == [64, 16, 4, 3]
+    assert not epsilon.can_fall(3.0)
+    assert epsilon.fall(0.0, is_calm=True)  # by the factor three times
+    assert epsilon.now == 64 * 2.0**-10  # never below its share of the first
+
+
+def test_epsilon_rises_after_wars_until_these_have_read_too_much():
+    """Patience doubles only if a war is no coarser than one before."""
+    epsilon = FallingEpsilon(64.0, 2048.0, 16, PACE)
+    steps = []
+    for _ in range(3):
+        is_worth_it = epsilon.rise()
+        steps.append((is_worth_it, epsilon.now, epsilon.patience, epsilon.can_rise))
+        epsilon.fall(0.0, is_calm=True)
+    assert steps == [(True, 1024, 10, True), (True, 256, 20, True), (True, 64, 40, True)]
+    assert not epsilon.rise()
+    assert (epsilon.now, epsilon.patience, epsilon.can_rise) == (2048, 80, False)
+    epsilon.fall(0.0, is_calm=False)
+    epsilon.begin_again()
+    assert epsilon.now == 2048

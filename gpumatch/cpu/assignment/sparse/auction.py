@@ -25,11 +25,12 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu.assignment.sparse.bidders import Bidders
-from gpumatch.cpu.assignment.sparse.epsilon import Epsilon, quantum_of, round_down, typical_excess
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.searches.state import DONE, LOW, SCANS, SPENT
+from gpumatch.numeric.auction_schedule import FallingEpsilon
+from gpumatch.numeric.multiples import quantum_of, round_down
 
 __all__ = ["Auction"]
 
@@ -59,7 +60,7 @@ class Auction:
 
     Attributes
     ----------
-    epsilon : Epsilon
+    epsilon : FallingEpsilon
         That of the phases now held.
     finest : float
         The last epsilon, if few pairs are slack.
@@ -98,7 +99,7 @@ class Auction:
         self.nrows, self.number = paths.row_to_col.size, paths.price.dtype.type
         self.is_integer = paths.price.dtype.kind == "i"
         self.bidders = Bidders(paths, spread, floor, tuning, beat)
-        self.epsilon = Epsilon(0.0, 0.0, 1, tuning)
+        self.epsilon = FallingEpsilon(0.0, 0.0, 1, tuning)
         self.finest = max(float(spread) * tuning.finest, 1.0 if self.is_integer else 0.0)
         self.is_infeasible = self.is_low = self.has_reverse = self.is_after_war = False
         self.is_doubtful, self.is_too_fine = paths.all_match, False
@@ -111,7 +112,9 @@ class Auction:
 
         It is None, too, if columns may stay unmatched.
         """
-        return quantum_of(self.paths.entries[2], self.tuning) if self.paths.all_match else None
+        if not self.paths.all_match:
+            return None
+        return quantum_of(self.paths.entries[2], self.tuning.few_values, self.tuning.sample)
 
     def hold(self) -> None:
         """Hold phases of falling epsilon, until hardly any row must bid in the next one.
@@ -134,7 +137,7 @@ class Auction:
         self.epsilon = self._first_epsilon()
         self.is_too_fine = self.epsilon.now < LEAST
         if self.is_too_fine:
-            self.epsilon = Epsilon(0.0, 0.0, 1, self.tuning)  # it cannot fall
+            self.epsilon = FallingEpsilon(0.0, 0.0, 1, self.tuning)  # it cannot fall
             return
         if not self.is_integer:
             self.bidders.reach = self.number(self.epsilon.now * self.tuning.reach)
@@ -264,11 +267,23 @@ class Auction:
 
     # -- phases ------------------------------------------------------------------------------------
 
-    def _first_epsilon(self) -> Epsilon:
-        gentle = self.tuning.gentle * typical_excess(self.paths, self.tuning)
+    def _first_epsilon(self) -> FallingEpsilon:
+        gentle = self.tuning.gentle * self._typical_excess()
         first = max(min(self.spread / self.tuning.first, gentle), self._least_epsilon())
         coarser = self.tuning.coarser if self.paths.all_match else self.tuning.coarser_with_spare
-        return Epsilon(float(first), float(self.spread), coarser, self.tuning)
+        return FallingEpsilon(float(first), float(self.spread), coarser, self.tuning)
+
+    def _typical_excess(self) -> float:
+        """Return what a row typically saves by its cheapest column, as `Tuning.gentle` says."""
+        paths = self.paths
+        rows, excess = paths.excess(np.arange(0, self.nrows, self.nrows // self.tuning.sample + 1))
+        dearer = excess[excess > 0]
+        if not dearer.size:
+            return math.inf
+        if not paths.all_match:
+            return float(np.quantile(dearer, 1 / 4))
+        second = min(2 * rows / dearer.size, 1 / 2)
+        return float(np.quantile(dearer, second)) * (1 - paths.matched / self.nrows)
 
     def _least_epsilon(self) -> float:
         """1, or a few units in the last place of most prices."""

@@ -31,7 +31,7 @@ It takes four steps, each from the prices and pairs of the one before:
 
 The result is exact: no epsilon is left in it. Floats are taken as they are, and a pair counts as
 tight if it is tight but for rounding. Integers lose their least one and
-their common divisor, and are multiplied by a power of two (`scaled_integers`), so that bids may
+their common divisor, and are multiplied by a power of two (`numeric.multiples`), so that bids may
 differ by less than costs do, which breaks most ties. After the auction, prices are rounded down to
 multiples of that power again. If v_k <= v_j + y for a multiple y, that holds for rounded prices,
 too: tight pairs stay tight, and most pairs within epsilon become tight.
@@ -63,12 +63,12 @@ from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.last_paths import LastPaths
 from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths
 from gpumatch.cpu.assignment.sparse.rival import Rival, Won
-from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.trial import Trial, can_match_all
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.numeric.multiples import Units
 
 __all__ = ["run", "run_exactly", "run_for_prices"]
 
@@ -130,7 +130,7 @@ def run_for_prices(
 
 
 class _Engine:
-    """The four steps on the state of a solution; its prices are in steps (`scaled_integers`)."""
+    """The four steps on the state of a solution; its prices are in steps (`numeric.multiples`)."""
 
     def __init__(self, task: AssignmentTask, workers: Workers, tuning: Tuning) -> None:
         self.task, self.solution, self.control = task, task.solution, task.control

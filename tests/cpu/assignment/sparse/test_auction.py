@@ -12,9 +12,9 @@ from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
-from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.tuning import SHORT
 from gpumatch.cpu.searches.state import DONE, SPENT
+from gpumatch.numeric.multiples import Units
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.sparse.forced import (

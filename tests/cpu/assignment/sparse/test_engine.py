@@ -16,12 +16,12 @@ from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
-from gpumatch.cpu.assignment.sparse.scaled_integers import Units
 from gpumatch.cpu.assignment.sparse.tuning import Effort, Tuning
 from gpumatch.cpu.matching import completion
 from gpumatch.cpu.matching.engine import match_rows
 from gpumatch.cpu.searches import sparse as sparse_search
 from gpumatch.cpu.searches.state import NEXT, SCANS
+from gpumatch.numeric.multiples import Units
 from graphs import costs
 from tests.cpu.assignment.solved import Trace, least, rounding
 from tests.cpu.assignment.sparse.forced import (

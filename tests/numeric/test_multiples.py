@@ -1,4 +1,4 @@
-"""Units of integer costs: what is scaled comes back, and duals stay feasible and tight."""
+"""Multiples of one number: scaled costs come back, duals stay feasible, close pairs stay close."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpumatch.cpu.assignment.sparse.scaled_integers import BLOCK, FINE, Units
+from gpumatch.cpu.assignment.sparse.tuning import DEFAULT
+from gpumatch.numeric.multiples import BLOCK, FINE, Units, quantum_of, round_down
 
 
 @given(
@@ -107,3 +108,50 @@ def test_prices_are_rounded_alike_wherever_they_are(shift):
     apart = np.subtract.outer(price, price)
     whole = -(-apart // units.scale) * units.scale  # no less than the difference
     assert (np.subtract.outer(rounded, rounded) <= whole).all()
+
+
+# -- costs of few values ---------------------------------------------------------------------------
+
+FEW, SAMPLE = DEFAULT.few_values, DEFAULT.sample
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float64], ids=["integers", "floats"])
+def test_pairs_within_the_widest_gap_become_tight(number):
+    """If a reduced cost is greater by less than the gap, it is not greater after rounding."""
+    quantum = number(64)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        price = rng.integers(-5, 1, 9) * 64 + rng.choice(rng.integers(0, 64, 3), 9)
+        price = price.astype(number)
+        remainders = np.unique(price % 64)
+        gap = np.diff(remainders, append=remainders[0] + 64).max()
+        rounded = price.copy()
+        round_down(rounded, quantum)
+        assert (rounded % 64 == 0).all()
+        for steps in range(-6, 7):
+            is_within = price[:, None] - price < 64 * steps + gap
+            assert (rounded[:, None] - rounded <= 64 * steps)[is_within].all()
+
+
+@pytest.mark.parametrize(
+    ("values", "quantum"),
+    [([3, 5, 9], 2), ([0.1, 0.4], 0.4 - 0.1), ([1, 1], None), ([0, 1, 2.5], None)],
+)
+def test_the_quantum_divides_all_differences(values, quantum):
+    matrix = np.full((40, 40), float(values[0]))
+    matrix[:, 1:20:2] = values[1]
+    matrix[:5] = values[-1]
+    assert quantum_of(matrix.ravel(), FEW, SAMPLE) == quantum
+
+
+def test_one_odd_cost_is_no_multiple():
+    """Outside the sample, too."""
+    matrix = np.ones((60, 60))
+    matrix[:, ::2] = 2
+    assert quantum_of(matrix.ravel(), FEW, SAMPLE) == 1
+    matrix[31, 1] = 1.25
+    assert quantum_of(matrix.ravel(), FEW, SAMPLE) is None
+
+
+def test_no_costs_have_no_quantum():
+    assert quantum_of(np.empty(0), FEW, SAMPLE) is None

@@ -1,8 +1,12 @@
-"""Integer costs in steps: an auction needs bids that differ by less than the costs do.
+"""Costs that are multiples of one number, and prices that are rounded to multiples of it.
 
-The cost c is ``(c - origin) // divisor * scale`` steps, and so is the limit. A price of a column is
-a difference of costs, so it is ``price // divisor * scale`` steps: the duals of rows alone contain
-the origin.
+`Units` counts integers in steps, because an auction needs bids that differ by less than the costs
+do. The cost c is ``(c - origin) // divisor * scale`` steps, and so is the limit. A price of a
+column is a difference of costs, so it is ``price // divisor * scale`` steps: the duals of rows
+alone contain the origin.
+
+If costs have few values, be they integers or floats, all their differences are small multiples of
+one number, the *quantum*. An epsilon that is far below it changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import numpy as np
 
 from gpumatch.running.kept_memory import kept_empty
 
-__all__ = ["BLOCK", "FINE", "Units"]
+__all__ = ["BLOCK", "FINE", "Units", "quantum_of", "round_down"]
 
 FINE = 2**12
 """The largest factor by which integers are multiplied, unless there are as many rows.
@@ -126,3 +130,37 @@ def _common_divisor(weights: np.ndarray, low: int, divisor: int) -> int:
             )  # NumPy divides by one number faster than it takes the rest
         divisor = math.gcd(divisor, int(np.gcd.reduce(rest[rest != 0], initial=0)))
     return divisor
+
+
+# -- costs of few values ---------------------------------------------------------------------------
+
+
+def quantum_of(costs: np.ndarray, few: int, sample: int) -> Any:
+    """Return the number of which all differences of costs are small multiples; None if none is.
+
+    The greatest multiple is `few` at most. The number is guessed from a sample of about this size.
+    """
+    if not costs.size:
+        return None
+    values = np.unique(costs[:: costs.size // sample | 1])  # odd: no even pattern
+    if not 1 < values.size <= few + 1:
+        return None
+    least, quantum = costs.min(), np.diff(values).min()
+    steps = np.rint((costs - least) / quantum)
+    is_few = steps.max() <= few
+    return quantum if is_few and bool((least + steps * quantum == costs).all()) else None
+
+
+def round_down(price: np.ndarray, quantum: Any) -> None:
+    """Round prices down to multiples of the quantum, from where they are farthest apart.
+
+    If two reduced costs of a row differ by less than the gap there, the lesser one does not become
+    the greater one. So all pairs are tight after an auction whose epsilon is less than the gap, and
+    nearly all after other auctions.
+    """
+    remainders = np.sort(price % quantum)
+    gaps = np.diff(remainders, append=remainders[0] + quantum)
+    widest = gaps.argmax()
+    half = gaps[widest] / 2 if price.dtype.kind == "f" else (gaps[widest] + 1) // 2
+    price -= remainders[widest] + half
+    price[:] = price // quantum * quantum
