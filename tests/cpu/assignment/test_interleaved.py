@@ -15,11 +15,11 @@ from gpumatch.cpu.assignment.dense import (
 )
 from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.dense import tuning as dense_tuning
-from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.assignment.sparse import paths as sparse_paths
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.tuning import LONG, SHORT
+from gpumatch.cpu.searches import bidding
 from gpumatch.cpu.searches import sparse as sparse_search
 from tests.cpu.assignment.solved import Solved, least
 from tests.cpu.assignment.tuned import tune

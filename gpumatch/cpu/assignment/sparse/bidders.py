@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths, transpose
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
+from gpumatch.cpu.searches import bidding
 from gpumatch.cpu.searches.state import LOW, SCANS, SPENT, Queue
 from gpumatch.running.kept_memory import kept_empty
 

@@ -37,11 +37,11 @@ from gpumatch.contracts.batch import (
     UNFIT,
 )
 from gpumatch.cpu.assignment.small.proof import add_up
-from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_integers, view
 from gpumatch.cpu.own_csr import copy_offsets, int32_of
+from gpumatch.cpu.searches import bidding
 from gpumatch.cpu.searches import sparse as sparse_search
 from gpumatch.cpu.searches.state import (
     FOUND,

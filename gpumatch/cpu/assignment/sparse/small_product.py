@@ -26,10 +26,10 @@ import numpy as np
 
 from gpumatch.contracts import Control
 from gpumatch.cpu import csr
-from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.product import ENDS, REST, TOTAL, look_up, shift_of
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
+from gpumatch.cpu.searches import bidding
 from gpumatch.cpu.searches import sparse as sparse_search
 from gpumatch.cpu.searches.state import (
     FOUND,

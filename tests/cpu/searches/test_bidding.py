@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from gpumatch.cpu.assignment.sparse import bidding
 from gpumatch.cpu.assignment.sparse.paths import transpose
 from gpumatch.cpu.numba_tools.workers import Workers
+from gpumatch.cpu.searches import bidding
 from gpumatch.cpu.searches.state import DONE, LOCKED, LOW, SCANS, SPENT, Queue
 from tests.cpu.interleaved import interleave
 
