@@ -18,7 +18,7 @@ It takes four steps, each from the prices and pairs of the one before:
    unmatched enter the next phase, with the rows and columns of pairs whose slack exceeds the next
    epsilon. Only a vertex whose last bid had to go epsilon further can have such a pair. At the end
    nearly all rows have a column, at prices within the last epsilon of optimal ones. Once it has
-   read much, shortest augmenting paths from the trial's pairs take turns with it (`rival`).
+   read much, shortest augmenting paths from the trial's pairs take turns with it (`trial.Rival`).
 3. *Repair*: pairs that are not exactly tight are parted. They are few, because a bid higher than
    epsilon leaves the pair of its bidder tight.
 4. *Paths* (`last_paths`): the unmatched rows get exact shortest augmenting paths, from several
@@ -62,8 +62,7 @@ from gpumatch.cpu.assignment.sparse import tuning as tunings
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.last_paths import LastPaths
 from gpumatch.cpu.assignment.sparse.paths import FirstPairs, SparsePaths
-from gpumatch.cpu.assignment.sparse.rival import Rival, Won
-from gpumatch.cpu.assignment.sparse.trial import Trial, can_match_all
+from gpumatch.cpu.assignment.sparse.trial import Rival, Trial, Won, can_match_all
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.matching.completion import complete

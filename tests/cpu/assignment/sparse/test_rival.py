@@ -13,7 +13,7 @@ import gpumatch as gm
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
-from gpumatch.cpu.assignment.sparse.rival import Rival, Won
+from gpumatch.cpu.assignment.sparse.trial import Rival, Won
 from gpumatch.cpu.searches.state import NEXT, SCANS
 from graphs import adversarial
 from tests.cpu.assignment.solved import Trace
