@@ -430,12 +430,12 @@ SMALL_MATCHING = _CPU + "matching.small:solve"
 """The function that matches a small graph on the host in one compiled call."""
 
 JOIN, JOIN_LISTED = (
-    _CPU + "assignment.search.at_limit:join",
-    _CPU + "assignment.search.at_limit:join_listed",
+    _CPU + "assignment.either.at_limit:join",
+    _CPU + "assignment.either.at_limit:join_listed",
 )
 """The functions that add pairs whose cost equals the limit: of costs on the host, and of a list."""
 
-FINISH = _CPU + "assignment.search.finish:run"
+FINISH = _CPU + "assignment.either.finish:run"
 """The function that closes the gap of an exact algorithm's result, on the host."""
 
 SMALL_TRANSPORTS = _CPU + "transport.small_batch:solve"
@@ -447,7 +447,7 @@ ONE_SMALL_TRANSPORT = _CPU + "transport.small_batch:solve_one"
 BOUNDED_FLOWS = {"cpu": _CPU + "transport.bounded:solve"}
 """The functions that solve transport with capacities of pairs, by backend."""
 
-FAIR_ROWS = _CPU + "assignment.search.fair_duals:write_fair_duals"
+FAIR_ROWS = _CPU + "assignment.either.fair_duals:write_fair_duals"
 """The function that writes the largest duals of rows that no pair undercuts, on the host."""
 
 FAIR_ROWS_ON_DEVICE = _CUDA + "transport.fair_rows:write_fair_duals"

@@ -20,6 +20,6 @@ The other rooms serve them. `auto` picks as follows:
 | `maximum_product_matching` | any other | `sparse.product` |
 
 `engine` chooses among the fourth to the sixth line.
-What the duals of a result do not prove, `search.finish` ends exactly. `search.at_limit` then joins
+What the duals of a result do not prove, `either.finish` ends exactly. `either.at_limit` then joins
 unmatched rows and columns whose pair costs exactly the limit.
 """

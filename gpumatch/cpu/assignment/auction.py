@@ -71,8 +71,8 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs, Entries
 from gpumatch.cpu.assignment import shortest_augmenting_path
-from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
-from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
+from gpumatch.cpu.assignment.either.entries import by_entries, count_entries
+from gpumatch.cpu.assignment.either.fair_duals import write_fair_duals
 from gpumatch.cpu.matching.completion import complete
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.workers import Workers

@@ -17,7 +17,7 @@ problems*, Computing 38, 1987.
 from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment.search.either_paths import paths_of
+from gpumatch.cpu.assignment.either.paths import paths_of
 
 __all__ = ["run"]
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from gpumatch.cpu.assignment.search.entries import by_entries
+from gpumatch.cpu.assignment.either.entries import by_entries
 from gpumatch.cpu.numba_tools.compiled import kernel
 
 __all__ = ["BUDGET", "cost_of", "entry_at", "places_of"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpumatch.contracts import Entries
 from gpumatch.cpu.assignment.dgs.entries import cost_of, entry_at, places_of
-from gpumatch.cpu.assignment.search.entries import by_entries
+from gpumatch.cpu.assignment.either.entries import by_entries
 from gpumatch.cpu.numba_tools.compiled import inlined, kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 

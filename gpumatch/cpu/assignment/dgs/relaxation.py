@@ -11,7 +11,7 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.cpu.assignment.dgs.entries import BUDGET, entry_at, places_of
-from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
+from gpumatch.cpu.assignment.either.fair_duals import write_fair_duals
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.vector_min import lesser
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpumatch.contracts import Control, Costs
 from gpumatch.cpu.assignment.dgs.entries import BUDGET
 from gpumatch.cpu.assignment.dgs.exchanges import Side, evaluate, switch
-from gpumatch.cpu.assignment.search.entries import count_entries
+from gpumatch.cpu.assignment.either.entries import count_entries
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.arrays import count_matched
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask, Control, Costs
-from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
+from gpumatch.cpu.assignment.either.fair_duals import write_fair_duals
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.workers import Workers
 

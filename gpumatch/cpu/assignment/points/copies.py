@@ -16,8 +16,8 @@ import numpy as np
 
 from gpumatch.contracts import AssignmentTask
 from gpumatch.contracts.transport import TransportTask
+from gpumatch.cpu.assignment.either.fair_duals import write_fair_duals
 from gpumatch.cpu.assignment.points.tuning import Tuning
-from gpumatch.cpu.assignment.search.fair_duals import write_fair_duals
 from gpumatch.cpu.transport import engine as transport
 from gpumatch.numeric.arrays import count_matched
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment.search.either_paths import paths_of
+from gpumatch.cpu.assignment.either.paths import paths_of
 from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.cpu.searches.paths import Paths
 from gpumatch.numeric.auction_schedule import narrowed

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Entries
-from gpumatch.cpu.assignment.search.entries import by_entries, count_entries
+from gpumatch.cpu.assignment.either.entries import by_entries, count_entries
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import view

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gpumatch.cpu.assignment.search.entries import by_entries
+from gpumatch.cpu.assignment.either.entries import by_entries
 
 
 @njit
