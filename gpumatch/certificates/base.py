@@ -243,19 +243,44 @@ def check_partners(side: str, mates: Any, partners: Any) -> None:
         )
 
 
+def check_pairs(row_to_col: Any, col_to_row: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Check that both arrays are the mates of one set of pairs; return them as signed integers."""
+    row_to_col = check_mates("row", row_to_col, *shape)
+    col_to_row = check_mates("column", col_to_row, *shape[::-1])
+    check_partners("row", row_to_col, col_to_row)
+    check_partners("column", col_to_row, row_to_col)
+    return row_to_col, col_to_row
+
+
+def check_edges(graph: BipartiteGraph, row_to_col: Any, first: int = 0) -> None:
+    """Check that each pair is an edge; `first` is the caller's number of the graph's first row."""
+    is_paired = row_to_col < 0
+    for rows, cols in edge_tiles(graph):
+        is_paired[rows[row_to_col[rows] == cols]] = True
+    row = first_true(~is_paired)
+    if row is not None:
+        raise CertificateError(
+            f"row {first + row} is matched to column {int(row_to_col[row])}, but that is no edge"
+        )
+
+
 def marks_of(xp: Any, members: Any, length: int, side: str) -> Any:
     """A bool array of the cover's members on one side."""
+    return marks_in(xp, members, length, f"the cover's {side}s", f"the cover names {side}")
+
+
+def marks_in(xp: Any, members: Any, length: int, what: str, names: str) -> Any:
+    """A bool array of a set's members; errors say what it is, and that it names a stranger."""
     marks = xp.zeros(length, dtype=bool)
     if members.size == 0:
         return marks
     if members.ndim != 1 or members.dtype.kind not in "iu":
         raise CertificateError(
-            f"the cover's {side}s must be a list of integers; "
-            f"got {members.dtype} of shape {members.shape}"
+            f"{what} must be a list of integers; got {members.dtype} of shape {members.shape}"
         )
     stray = first_true((members < 0) | (members >= length))
     if stray is not None:
-        raise CertificateError(f"the cover names {side} {int(members[stray])} of {length}")
+        raise CertificateError(f"{names} {int(members[stray])} of {length}")
     marks[members] = True
     return marks
 

@@ -37,9 +37,8 @@ from gpumatch.certificates.base import (
     check_cardinality,
     check_claim_of_size,
     check_flag,
-    check_mates,
     check_pair_costs,
-    check_partners,
+    check_pairs,
     count_of,
     cover_of,
     first_pair,
@@ -82,15 +81,13 @@ class BottleneckCertificate(Certificate):
 def verify_bottleneck(C: Any, result: ClaimedBottleneck) -> BottleneckCertificate:
     """Check a bottleneck assignment and its covers; see `gpumatch.verify`."""
     costs = as_costs(C, summed=False)  # they are only compared
-    xp, (nrows, ncols) = costs.xp, costs.shape
+    xp = costs.xp
     maximize = check_flag("maximize", result.maximize)
     check_cardinality(result.cardinality, CARDINALITIES)
     if (-costs.high if maximize else costs.low) == -math.inf:
         raise CertificateError("an infinite cost asks for a pair instead of forbidding it")
-    row_to_col = check_mates("row", array_of(xp, result.row_to_col), nrows, ncols)
-    col_to_row = check_mates("column", array_of(xp, result.col_to_row), ncols, nrows)
-    check_partners("row", row_to_col, col_to_row)
-    check_partners("column", col_to_row, row_to_col)
+    mates = array_of(xp, result.row_to_col), array_of(xp, result.col_to_row)
+    row_to_col, _ = check_pairs(*mates, costs.shape)
     rows = (row_to_col >= 0).nonzero()[0]
     size = int(rows.size)
     objective = _objective(costs, result, rows, row_to_col[rows])

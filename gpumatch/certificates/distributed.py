@@ -21,6 +21,7 @@ from gpumatch.certificates.base import (
     CertificateError,
     check_cardinality,
     check_claim_of_size,
+    check_edges,
     check_flag,
     check_mates,
     check_numbers,
@@ -74,7 +75,7 @@ def verify_share_of_matching(graph: BipartiteGraph, result: Any, world: Ranks) -
     check_mates("row", array_of(np, result.row_to_col), graph.nrows, ncols)
     check_mates("column", array_of(np, result.col_to_row), len(result.cols), nrows)
     _check_pairs(result, col_starts, world)
-    _check_edges(graph, result.row_to_col, result.rows.start)
+    check_edges(graph, array_of(graph.xp, result.row_to_col), result.rows.start)
     if result.cover is None:
         raise CertificateError("the matching has no vertex cover: it is not proven")
     in_rows, in_cols = result.cover
@@ -139,18 +140,6 @@ def _check_pairs(result: Any, col_starts: np.ndarray, world: Ranks) -> None:
     if matched != len(heard):
         raise CertificateError(
             f"{matched} columns of this rank are matched, but {len(heard)} rows are matched to them"
-        )
-
-
-def _check_edges(graph: BipartiteGraph, row_to_col: np.ndarray, first: int) -> None:
-    mates = array_of(graph.xp, row_to_col)
-    is_paired = mates < 0
-    for rows, cols in edge_tiles(graph):
-        is_paired[rows[mates[rows] == cols]] = True
-    row = first_true(~is_paired)
-    if row is not None:
-        raise CertificateError(
-            f"row {first + row} is matched to column {int(row_to_col[row])}, but that is no edge"
         )
 
 

@@ -31,11 +31,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpumatch.certificates.base import Certificate, CertificateError, check_claim_of_size, count_of
+from gpumatch.certificates.base import (
+    Certificate,
+    CertificateError,
+    check_claim_of_size,
+    count_of,
+    marks_in,
+)
 from gpumatch.general.graph import Graph, pattern_of
 from gpumatch.numeric.arrays import array_of, first_true
 
-__all__ = ["ClaimedGeneral", "GeneralCertificate", "check_mate", "verify_general"]
+__all__ = ["ClaimedGeneral", "GeneralCertificate", "check_mate", "checked_mates", "verify_general"]
 
 
 class ClaimedGeneral(Protocol):
@@ -100,7 +106,18 @@ def verify_general(G: Any, result: ClaimedGeneral, *, triangle: str = "both") ->
 
 def check_mate(graph: Graph, claimed: Any) -> np.ndarray:
     """Check points 1 and 2: the mates are a matching of the graph. Returns them as int64."""
-    mate, n = array_of(np, claimed), graph.order
+    mate = checked_mates(array_of(np, claimed), graph.order)
+    is_paired = mate < 0
+    owners = _owners(graph)
+    is_paired[owners[mate[owners] == graph.indices]] = True
+    stray = first_true(~is_paired)
+    if stray is not None:
+        raise CertificateError(f"vertices {stray} and {int(mate[stray])} are mates, but no edge")
+    return mate
+
+
+def checked_mates(mate: Any, n: int) -> np.ndarray:
+    """The mates as int64, each in [-1, n), and each its mate's mate."""
     if mate.shape != (n,) or mate.dtype.kind not in "iu":
         raise CertificateError(
             f"the mates must be {n} integers; got {mate.dtype} of shape {mate.shape}"
@@ -118,12 +135,6 @@ def check_mate(graph: Graph, claimed: Any) -> np.ndarray:
         raise CertificateError(
             f"vertex {vertex} has the mate {other}, which has the mate {int(mate[other])}"
         )
-    is_paired = mate < 0
-    owners = _owners(graph)
-    is_paired[owners[mate[owners] == graph.indices]] = True
-    stray = first_true(~is_paired)
-    if stray is not None:
-        raise CertificateError(f"vertices {stray} and {int(mate[stray])} are mates, but no edge")
     return mate
 
 
@@ -133,19 +144,8 @@ def _owners(graph: Graph) -> np.ndarray:
 
 def _marks(members: Any, n: int) -> np.ndarray:
     """A bool array of the vertices in a set."""
-    members = array_of(np, members)
-    marks = np.zeros(n, bool)
-    if members.size == 0:
-        return marks
-    if members.ndim != 1 or members.dtype.kind not in "iu":
-        raise CertificateError(
-            f"a set of vertices must be a list of integers; got {members.dtype} of shape "
-            f"{members.shape}"
-        )
-    stray = first_true((members < 0) | (members >= n))
-    if stray is not None:
-        raise CertificateError(f"a set of vertices names {int(members[stray])} of {n}")
-    marks[members] = True
+    what = "a set of vertices"
+    marks: np.ndarray = marks_in(np, array_of(np, members), n, what, f"{what} names")
     return marks
 
 

@@ -51,6 +51,7 @@ from gpumatch.certificates.base import (
     python_number,
 )
 from gpumatch.certificates.gaps import Proof, allowance_of, check_objective
+from gpumatch.certificates.general import checked_mates
 from gpumatch.certificates.slacks import (
     HUGE,
     SHRINK,
@@ -124,7 +125,7 @@ def verify_general_weights(
     graph = weighted_of(G, weight, triangle, maximize=maximize)
     assert graph.weights is not None
     n, sign = graph.order, 1 if maximize else -1
-    mate = _checked_mates(array_of(np, result.mate), n)
+    mate = checked_mates(array_of(np, result.mate), n)
     dual = sign * check_numbers("duals of vertices", array_of(np, result.vertex_dual), n)
     family = _Family.of(result, n, sign)
     is_whole = graph.weights.dtype.kind != "f"
@@ -159,28 +160,7 @@ def verify_general_weights(
     )  # fmt: skip
 
 
-# -- the matching ----------------------------------------------------------------------------------
-
-
-def _checked_mates(mate: Any, n: int) -> np.ndarray:
-    """The mates as int64, each in [-1, n), and each its mate's mate."""
-    if mate.shape != (n,) or mate.dtype.kind not in "iu":
-        raise CertificateError(
-            f"the mates must be {n} integers; got {mate.dtype} of shape {mate.shape}"
-        )
-    stray = first_true((mate < -1) | (mate >= np.int64(n)) if mate.dtype.kind == "i" else mate >= n)
-    if stray is not None:
-        raise CertificateError(f"vertex {stray} is matched to {int(mate[stray])} of {n}")
-    mate = mate.astype(np.int64)
-    ends = np.flatnonzero(mate >= 0)
-    broken = first_true(mate[mate[ends]] != ends)
-    if broken is not None:
-        vertex = int(ends[broken])
-        raise CertificateError(
-            f"vertex {vertex} is matched to {int(mate[vertex])}, which is matched to "
-            f"{int(mate[mate[vertex]])}"
-        )
-    return mate
+# -- the edges -------------------------------------------------------------------------------------
 
 
 def _edges(graph: Graph, sign: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

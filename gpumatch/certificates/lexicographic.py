@@ -35,10 +35,9 @@ from gpumatch.certificates.base import (
     Certificate,
     CertificateError,
     check_flag,
-    check_mates,
     check_numbers,
     check_pair_costs,
-    check_partners,
+    check_pairs,
     python_number,
 )
 from gpumatch.costs import Costs, as_costs
@@ -82,10 +81,8 @@ def verify_lexicographic(C: Any, result: Any) -> LexicographicCertificate:
     sign = -1 if check_flag("maximize", result.maximize) else 1
     if (costs.low if sign > 0 else -costs.high) == -math.inf:
         raise CertificateError("an infinite cost asks for a pair instead of forbidding it")
-    row_to_col = check_mates("row", array_of(np, result.row_to_col), nrows, ncols)
-    col_to_row = check_mates("column", array_of(np, result.col_to_row), ncols, nrows)
-    check_partners("row", row_to_col, col_to_row)
-    check_partners("column", col_to_row, row_to_col)
+    mates = array_of(np, result.row_to_col), array_of(np, result.col_to_row)
+    row_to_col, col_to_row = check_pairs(*mates, costs.shape)
     rows = (row_to_col >= 0).nonzero()[0]
     if rows.size != min(costs.shape):
         raise CertificateError(f"{rows.size} pairs are assigned, not the smaller side")

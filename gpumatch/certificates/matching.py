@@ -23,8 +23,8 @@ from gpumatch.certificates.base import (
     CertificateError,
     ClaimedMatching,
     check_claim_of_size,
-    check_mates,
-    check_partners,
+    check_edges,
+    check_pairs,
     count_of,
     cover_of,
     edge_tiles,
@@ -58,18 +58,8 @@ def verify_matching(A: Any, result: ClaimedMatching) -> Certificate:
 
 def check_matching(graph: BipartiteGraph, row_to_col: Any, col_to_row: Any) -> None:
     """Check points 1 and 2: the two arrays are one matching of `graph`."""
-    row_to_col = check_mates("row", row_to_col, graph.nrows, graph.ncols)
-    col_to_row = check_mates("column", col_to_row, graph.ncols, graph.nrows)
-    check_partners("row", row_to_col, col_to_row)
-    check_partners("column", col_to_row, row_to_col)
-    is_paired = row_to_col < 0
-    for rows, cols in edge_tiles(graph):
-        is_paired[rows[row_to_col[rows] == cols]] = True
-    row = first_true(~is_paired)
-    if row is not None:
-        raise CertificateError(
-            f"row {row} is matched to column {int(row_to_col[row])}, but that is no edge"
-        )
+    row_to_col, _ = check_pairs(row_to_col, col_to_row, graph.shape)
+    check_edges(graph, row_to_col)
 
 
 def _check_cover(graph: BipartiteGraph, in_rows: Any, in_cols: Any) -> None:

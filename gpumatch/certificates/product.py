@@ -59,9 +59,8 @@ from gpumatch.certificates.base import (
     CertificateError,
     ClaimedProduct,
     check_claim_of_size,
-    check_mates,
     check_numbers,
-    check_partners,
+    check_pairs,
     python_number,
 )
 from gpumatch.certificates.slacks import (
@@ -171,12 +170,8 @@ class _Claim:
             self.scales.append(check_numbers(name, scale, length).astype(np.float64))
         is_mc64 = not hasattr(result, "row_to_col")
         mates = self._on_diagonal() if is_mc64 else (result.row_to_col, result.col_to_row)
-        self.mates = [
-            check_mates(side, array_of(np, own), length, partners)
-            for side, own, length, partners in zip(("row", "column"), mates, shape, shape[::-1])
-        ]
-        check_partners("row", *self.mates)
-        check_partners("column", *self.mates[::-1])
+        row_to_col, col_to_row = (array_of(np, own) for own in mates)
+        self.mates = check_pairs(row_to_col, col_to_row, shape)
 
     def _on_diagonal(self) -> tuple[np.ndarray, np.ndarray]:
         """The mates of what `mc64` gives: entries on the diagonal of the permuted matrix."""

@@ -54,8 +54,8 @@ def test_a_right_claim_of_least_weight():
     ("wrong", "message"),
     [
         ({"mate": (1, 0, 3)}, "the mates must be 4 integers"),
-        ({"mate": (1, 0, 3, 4)}, "vertex 3 is matched to 4 of 4"),
-        ({"mate": (1, 2, 3, 2)}, "vertex 0 is matched to 1, which is matched to 2"),
+        ({"mate": (1, 0, 3, 4)}, "vertex 3 has the mate 4, outside"),
+        ({"mate": (1, 2, 3, 2)}, "vertex 0 has the mate 1, which has the mate 2"),
         ({"mate": (3, 2, 1, 0)}, "vertex 0 is matched to 3, but no edge joins them"),
         ({"mate": (1, 0, 2, -1), "objective": 8}, "vertex 2 is matched to 2, but no edge"),
         ({"objective": 12}, "the objective is 12"),
