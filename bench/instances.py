@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
 import graphs
@@ -85,6 +86,30 @@ class Instance:
     def load(file: Path) -> csr_array:
         """The graph in a file, as a suite's problem takes it."""
         return load_npz(file)
+
+
+class KeptSeed:
+    """An instance that is too large to be kept: its file has the seed by which it is drawn."""
+
+    seed: ClassVar[int]
+
+    def original(self) -> np.ndarray:
+        """The seed."""
+        return np.array([self.seed])
+
+    @staticmethod
+    def of(original: np.ndarray) -> np.ndarray:
+        """The seed, which is its own original."""
+        return original
+
+    @staticmethod
+    def save(seed: np.ndarray, file: Path) -> None:
+        np.save(file, seed)
+
+    @staticmethod
+    def load(file: Path) -> np.ndarray:
+        """The seed in a file."""
+        return np.load(file)
 
 
 def generated(base: str, family: str, *parameters: float) -> Instance:

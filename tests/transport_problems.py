@@ -33,8 +33,11 @@ class Problem(NamedTuple):
         cardinality, limit = self.wish["cardinality"], self.wish["cost_limit"]
         return cardinality != "maximum" and (cardinality == "any" or limit is not None)
 
-    def least(self) -> tuple[float, int] | None:
-        """The least cost, less the limit for each unit, and the units; None if infeasible."""
+    def least(self, capacity: np.ndarray | None = None) -> tuple[float, int] | None:
+        """The least cost, less the limit for each unit, and the units; None if infeasible.
+
+        `capacity` is the most units of each pair.
+        """
         limit = self.wish["cost_limit"]
         cost, allowed = self.matrix * self.sign, self.allowed
         if limit is not None and self.wish["cardinality"] == "maximum":
@@ -49,10 +52,11 @@ class Problem(NamedTuple):
         ends[n + cols, np.arange(rows.size)] = 1
         lower, upper = (np.concatenate([a, b]) for a, b in zip(self.supply, self.demand))
         weights = np.append(weights, 0)
+        most_of_pairs = np.full(rows.size, np.inf) if capacity is None else capacity[rows, cols]
         given = {
             "A_ub": np.concatenate([ends, -ends]),
             "b_ub": np.concatenate([upper, -lower]),
-            "bounds": [(0, None)] * rows.size + [(0, 0)],
+            "bounds": [*((0, most) for most in most_of_pairs), (0, 0)],
         }
         if self.is_free:
             found = linprog(weights, **given)

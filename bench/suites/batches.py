@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ import scipy.optimize
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
+from bench.instances import KeptSeed
 from bench.report.tables import (
     markdown,
     means,
@@ -46,7 +46,7 @@ ON_HOST = 2**26  # costs of a batch up to which loops on the CPU run
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(KeptSeed):
     """One batch of a suite, drawn where it is needed.
 
     Attributes
@@ -60,6 +60,7 @@ class Batch:
     family: str
     shape: tuple[int, int, int]
 
+    seed: ClassVar[int] = 7
     suffix: ClassVar[str] = ".batch.npy"
 
     @property
@@ -74,22 +75,6 @@ class Batch:
         if contender == TORCH:
             return self.family != "detr" and self.shape != CLOUDS
         return contender == OURS or math.prod(self.shape) <= ON_HOST
-
-    def original(self) -> np.ndarray:
-        """The seed: batches are too large to be kept."""
-        return np.array([7])
-
-    @staticmethod
-    def of(original: np.ndarray) -> np.ndarray:
-        return original
-
-    @staticmethod
-    def save(seed: np.ndarray, file: Path) -> None:
-        np.save(file, seed)
-
-    @staticmethod
-    def load(file: Path) -> np.ndarray:
-        return np.load(file)
 
     def draw(self, xp: Any, seed: int) -> Any:
         """The costs: an array of NumPy or CuPy, or a list of them."""

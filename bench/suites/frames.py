@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +21,7 @@ import scipy.optimize
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
+from bench.instances import KeptSeed
 from bench.peers import is_installed
 from bench.report.tables import Graph, Time, markdown, means, page, section, time_of
 from gpumatch.interop import lap as our_lap
@@ -49,7 +49,7 @@ RAGGED = (30, 80)  # sides of frames of many sizes
 
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(KeptSeed):
     """Frames of one kind, size and gate, drawn where they are needed.
 
     Attributes
@@ -71,6 +71,7 @@ class Frames:
     dtype: str
     count: int
 
+    seed: ClassVar[int] = 11
     suffix: ClassVar[str] = ".frames.npy"
 
     @property
@@ -83,22 +84,6 @@ class Frames:
     def takes(self, contender: str) -> bool:
         """Whether a contender is to be measured on it: others take no ragged frames at once."""
         return self.kind != "ragged" or contender not in (LAPCPP_AT_ONCE, LAPRUST_AT_ONCE)
-
-    def original(self) -> np.ndarray:
-        """The seed."""
-        return np.array([11])
-
-    @staticmethod
-    def of(original: np.ndarray) -> np.ndarray:
-        return original
-
-    @staticmethod
-    def save(seed: np.ndarray, file: Path) -> None:
-        np.save(file, seed)
-
-    @staticmethod
-    def load(file: Path) -> np.ndarray:
-        return np.load(file)
 
     def draw(self, seed: int) -> list[np.ndarray]:
         """The costs of each frame."""

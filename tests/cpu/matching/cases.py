@@ -13,6 +13,19 @@ from scipy.sparse import coo_array, csr_array
 
 from gpumatch.bipartite import BipartiteGraph
 
+MALFORMED = {
+    "negative offset": ([0, -1, 3], [0, 1, 0]),
+    "falling offsets": ([0, 3, 2], [0, 1, 0]),
+    "offsets beyond the indices": ([0, 2, 4], [0, 1, 0]),
+    "first offset": ([1, 2, 3], [0, 1, 0]),
+    "too few offsets": ([0, 3], [0, 1, 0]),
+    "negative index": ([0, 2, 3], [0, -1, 0]),
+    "great index": ([0, 2, 3], [0, 2, 0]),
+    "great int64": ([0, 2, 3], [0, 2**32, 0]),
+    "floats": ([0, 2, 3], [0.0, 1.0, 0.0]),
+}
+"""Arrays that are no CSR of two rows and two columns with three entries."""
+
 
 class FreeRun:
     """A control that never stops and remembers what it was told."""
@@ -113,6 +126,17 @@ CASES = {
     "large": (random(6000, 6000, 18000, 6), None),
 }
 """Name -> graph and the size of its maximum matchings where theory tells it."""
+
+
+def holding(whole, side):
+    """The graph with the edges of its rows, of its columns, or of both."""
+    if side == "both":
+        assert whole.indptr.size + whole.col_indptr.size == sum(whole.shape) + 2
+        return whole
+    if side == "rows":
+        return BipartiteGraph((whole.indptr, whole.indices, whole.shape))
+    turned = BipartiteGraph((whole.col_indptr, whole.col_indices, whole.shape[::-1]))
+    return turned.transpose()
 
 
 def unmatched(graph):

@@ -10,6 +10,7 @@ from scipy.sparse import csc_array, csr_array, random_array
 import gpumatch.csgraph
 from gpumatch.cpu.matching import small
 from gpumatch.csgraph import maximum_bipartite_matching, structural_rank
+from tests.cpu.matching.cases import MALFORMED
 
 
 def refuse(*args, **kwargs):
@@ -59,19 +60,6 @@ def test_the_engine_goes_on_from_what_was_found(monkeypatch):
     assert (found >= 0).sum() == expected
     assert begun == [(mates[:400] >= 0).sum()]
     assert 300 < begun[0] < expected
-
-
-MALFORMED = {
-    "negative offset": ([0, -1, 3], [0, 1, 0]),
-    "falling offsets": ([0, 3, 2], [0, 1, 0]),
-    "offsets beyond the indices": ([0, 2, 4], [0, 1, 0]),
-    "first offset": ([1, 2, 3], [0, 1, 0]),
-    "too few offsets": ([0, 3], [0, 1, 0]),
-    "negative index": ([0, 2, 3], [0, -1, 0]),
-    "great index": ([0, 2, 3], [0, 2, 0]),
-    "great int64": ([0, 2, 3], [0, 2**32, 0]),
-    "floats": ([0, 2, 3], [0.0, 1.0, 0.0]),
-}
 
 
 @pytest.mark.parametrize(("indptr", "indices"), MALFORMED.values(), ids=MALFORMED)

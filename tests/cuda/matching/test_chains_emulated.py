@@ -15,7 +15,15 @@ from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cuda import csr
 from gpumatch.cuda.matching import chains, engine, min_degree
 from gpumatch.cuda.matching.chains import Census
-from tests.cpu.matching.cases import FreeRun, StopAt, check_maximum, check_valid, graph, unmatched
+from tests.cpu.matching.cases import (
+    FreeRun,
+    StopAt,
+    check_maximum,
+    check_valid,
+    graph,
+    holding,
+    unmatched,
+)
 from tests.cpu.matching.runs import extend, scattered
 from tests.cuda.emulator import COMPILER, ArraysOfDevice, Emulator, lead_drivers_here
 
@@ -125,16 +133,6 @@ def test_graphs_of_chains_get_maximum_matchings(emulators, sides):
         assert finished
         size = check_maximum(whole, *mates)
         assert control.phases == [(size - before, size)] or before == size
-
-
-def holding(whole, side):
-    if side == "both":
-        assert whole.indptr.size + whole.col_indptr.size == sum(whole.shape) + 2
-        return whole
-    if side == "rows":
-        return BipartiteGraph((whole.indptr, whole.indices, whole.shape))
-    turned = BipartiteGraph((whole.col_indptr, whole.col_indices, whole.shape[::-1]))
-    return turned.transpose()
 
 
 def test_a_long_chain_takes_few_levels(monkeypatch):

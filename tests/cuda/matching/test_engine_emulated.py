@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from gpumatch.bipartite import BipartiteGraph
 from gpumatch.cuda.matching import engine, min_degree
 from tests.cpu.matching.cases import (
     CASES,
@@ -19,6 +18,7 @@ from tests.cpu.matching.cases import (
     check_maximum,
     check_valid,
     graph,
+    holding,
     random,
     unmatched,
 )
@@ -62,17 +62,6 @@ def drawn(rng):
     """Any shape, and edges from few to many."""
     shape = rng.integers(1, 90, 2).tolist()
     return random(*shape, int(rng.integers(1, 4 * max(shape))), int(rng.integers(99)))
-
-
-def holding(whole, side):
-    """The graph with the edges of its rows, of its columns, or of both."""
-    if side == "both":
-        assert whole.indptr.size + whole.col_indptr.size == sum(whole.shape) + 2
-        return whole
-    if side == "rows":
-        return BipartiteGraph((whole.indptr, whole.indices, whole.shape))
-    turned = BipartiteGraph((whole.col_indptr, whole.col_indices, whole.shape[::-1]))
-    return turned.transpose()
 
 
 # -- the engine ------------------------------------------------------------------------------------
