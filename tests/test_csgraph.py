@@ -150,19 +150,27 @@ def test_integers_at_the_end_of_the_range_are_taken(weight):
     assert csgraph.min_weight_full_bipartite_matching(graph)[1].tolist() == [0]
 
 
-def test_weights_of_one_pair_are_summed_before_zeros_are_sought():
+def repeated(kind, weights, rows, cols):
+    """A square matrix with these entries, those of a row together, which are not summed."""
+    if kind == "coo":
+        return sp.coo_array((weights, (rows, cols)))
+    return sp.csr_array((weights, cols, np.append(0, np.bincount(rows).cumsum())))
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr"])
+def test_weights_of_one_pair_are_summed_before_zeros_are_sought(kind):
     """Row 0's weights for column 0 sum to 0, so it is no edge, and only column 1 is left."""
-    weights, rows, cols = [1, -1, 9, 2, 3], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]
-    graph = sp.coo_array((weights, (rows, cols)))
     for home in (scipy_csgraph, csgraph):
+        graph = repeated(kind, [1, -1, 9, 2, 3], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1])
         with pytest.warns(UserWarning, match="explicit zero weights are removed"):
             assert home.min_weight_full_bipartite_matching(graph)[1].tolist() == [1, 0]
 
 
-def test_a_zero_that_is_summed_up_is_no_zero():
+@pytest.mark.parametrize("kind", ["coo", "csr"])
+def test_a_zero_that_is_summed_up_is_no_zero(kind):
     """As in SciPy, an entry of 0 is an edge if another of the same pair is not 0."""
-    graph = sp.coo_array(([0, 4], ([0, 0], [0, 0])))
     for home in (scipy_csgraph, csgraph):
+        graph = repeated(kind, [0, 4], [0, 0], [0, 0])
         with warnings.catch_warnings(action="error"):
             assert home.min_weight_full_bipartite_matching(graph)[1].tolist() == [0]
 
