@@ -57,8 +57,10 @@ def free_vertices(side: Side) -> np.ndarray:
 def blocks(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
     """Cut the vertices into ranges ``first, last`` of about BUDGET edges and vertices each."""
     first, count = 0, len(indptr) - 1
+    edges = int(indptr[-1])
     while first < count:
-        last = int(np.searchsorted(indptr, indptr[first] + np.int64(BUDGET), side="right")) - 1
+        end = indptr.dtype.type(min(int(indptr[first]) + BUDGET, edges))  # else NumPy casts indptr
+        last = int(np.searchsorted(indptr, end, side="right")) - 1
         last = min(max(last, first + 1), first + BUDGET, count)
         yield first, last
         first = last
