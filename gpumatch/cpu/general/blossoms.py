@@ -29,34 +29,35 @@ read as many edges, and took 1.3 (rgg 20) to 2.4 times as long (Delaunay 2**20).
 
 Encodings
 ---------
+Vertices get slots in the order in which they join the tree that grows, and all but the sign of
+`place` is kept by slot. So what is read together lies together. Of a tree that stays only that sign
+is ever read. So the next tree begins with the first slot again, and small trees stay in a cache. A
+pair of mates gets two neighbouring slots: the inner vertex the even one, and its mate the next. So
+the mate of slot s is in slot ``s ^ 1``; no mate changes in a tree that grows. The root is in slot
+ROOT, and the even one before it stays empty.
+
 ``mate[v]``      the mate of v, -1 means unmatched
+``place[v]``     0 if v is in no tree; the slot that it has or had if v is outer, minus the slot if
+                 v is inner; OUTSIDE if the search must not enter it. Such a vertex counts as inner
 ``roots``        the vertices that are unmatched at first, those before ``counts[NEXT]`` tried
-``queue``        the outer vertices of the tree that grows, in the order in which they became that;
+``vertex[s]``    the vertex in slot s, for slots from ROOT on and before ``counts[TOP]``
+``queue``        the outer slots of the tree that grows, in the order in which they became that;
                  ``queue[:counts[HEAD]]`` are scanned, ``queue[:counts[TAIL]]`` are all
-``path``         memory for pairs of vertices
+``path``         memory for pairs of slots
+``group[s]``     union–find of the blossoms: minus the size at the representative, else a slot
+                 nearer to it
+``base[s]``      of a representative: the slot of its blossom that is nearest to the root
+``link[s]``      of an even slot: the outer slot that it was reached from; -1 in the empty one
+``near[s]``      of an even slot that became outer: the end on its side of the edge that closed the
+                 blossom
+``far[s]``       the other end of that edge; of an odd slot: the number of the last walk that has
+                 come by
 
-Two arrays have a record for each vertex v, because a search comes to vertices in no order, and each
-record is one access to memory. ``marks`` holds what a scan reads of each neighbour, and ``facts``
-the rest. Of a vertex in no tree, only LABEL means anything: a vertex gets the others when it joins
-a tree, so memory that no tree comes to is never touched.
-
-``marks[v, LABEL]``   0 if v is in no tree, 1 if it is outer, -1 if it is inner; OUTSIDE if the
-                      search must not enter it. Such a vertex counts as inner
-``marks[v, GROUP]``   union–find of the blossoms: minus the size at the representative, else a
-                      vertex nearer to it
-``facts[v, BASE]``    of a representative: the vertex of its blossom that is nearest to the root
-``facts[v, LINK]``    of a vertex that joined as inner: the outer vertex that it was reached from
-``facts[v, NEAR]``    of a vertex that joined as inner and became outer: the end on its side of the
-                      edge that closed the blossom; else -1
-``facts[v, FAR]``     the other end of that edge; of a vertex that joined as outer: the number of
-                      the last walk that has come by
-``facts[v, MATE]``    the mate of v; as long as v is in a tree, no mate in it changes
-
-An even alternating path leads from the root to each outer vertex v. From v on it is this. If v
-joined as outer: its mate w, ``facts[w, LINK]``, and so on from there. If v joined as inner, and the
-edge xy with x on its side closed the blossom: the path from x to v backwards, the edge xy, and the
-path from y on. No such path is walked while its mates change: its unmatched edges are listed first,
-and then become the matched ones.
+An even alternating path leads from the root to each outer slot s. From s on it is this. If s is
+odd: its mate w, ``link[w]``, and so on from there. If s is even, and the edge xy with x on its side
+closed the blossom: the path from x to s backwards, the edge xy, and the path from y on. No such
+path is walked while its mates change: its unmatched edges are listed first, and then become the
+matched ones.
 
 References
 ----------
@@ -81,11 +82,8 @@ __all__ = ["OUTSIDE", "search"]
 OUTSIDE = np.int32(-(2**31))
 """The label of vertices that the search must not enter."""
 
-_LABEL, _GROUP = range(2)
-_BASE, _LINK, _NEAR, _FAR, _MATE = range(5)
-_FACTS = 8  # numbers in a record of facts, three of them unused: records do not lie across lines
-_HEAD, _TAIL, _FOUND, _READ, _WALKS, _NEXT = range(6)
-_OUTER, _INNER = 1, -1
+_HEAD, _TAIL, _FOUND, _READ, _WALKS, _NEXT, _TOP = range(7)
+_ROOT = 3  # the slot 0 would look like no tree
 _MOST_WALKS = 2**31 - 1
 AHEAD = 3
 """Vertices of the queue from one step of fetching to the next."""
@@ -95,13 +93,16 @@ class Forest(NamedTuple):
     """The state of a search; see the module."""
 
     mate: np.ndarray
-    marks: np.ndarray
-    facts: np.ndarray
+    place: np.ndarray
     roots: np.ndarray
+    vertex: np.ndarray
+    group: np.ndarray
+    base: np.ndarray
+    link: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
     queue: np.ndarray
     path: np.ndarray
-    flat_marks: np.ndarray
-    flat_facts: np.ndarray
 
 
 def search(
@@ -121,7 +122,8 @@ def search(
     mate : int32 array
         The matching. It holds one whenever Python runs.
     label : int32 array
-        0 for each vertex, or `OUTSIDE`. At the end 1 for D and -1 for A of what is not OUTSIDE.
+        0 for each vertex, or `OUTSIDE`. At the end above 0 for D and below 0 for A of what is not
+        OUTSIDE.
     control : Control
     budget : int
         Edges that are read between two returns to Python.
@@ -134,33 +136,32 @@ def search(
     roots = np.flatnonzero((mate < 0) & (label == 0)).astype(np.int32)
     if roots.size:
         matched = int(np.count_nonzero(mate >= 0)) // 2
-        forest, counts = _empty_forest(mate, label, roots), np.zeros(6, np.int64)
+        forest, counts = _empty_forest(mate, label, roots), np.zeros(7, np.int64)
         while not _grow(
             indptr, indices, budget,  # IN
             forest, counts,  # OUT
         ):  # fmt: skip
             if control.tick(matched + int(counts[_FOUND])):
                 return False
-        label[:] = forest.marks[:, _LABEL]
         found, read = int(counts[_FOUND]), int(counts[_READ])
         control.phase(found=found, matched=matched + found, step="blossoms", edges=read)
     return True
 
 
 def _empty_forest(mate: np.ndarray, label: np.ndarray, roots: np.ndarray) -> Forest:
-    n = mate.size
-    marks, facts = np.zeros((n, 2), np.int32), np.zeros((n, _FACTS), np.int32)
-    outside = np.flatnonzero(label)
-    marks[outside, _LABEL] = label[outside]
+    slots = _ROOT + int(np.count_nonzero(label == 0))
     return Forest(
         mate=mate,
-        marks=marks,
-        facts=facts,
+        place=label,
         roots=roots,
-        queue=np.empty(n, np.int32),
-        path=np.empty((n, 2), np.int32),
-        flat_marks=marks.reshape(-1),
-        flat_facts=facts.reshape(-1),
+        vertex=np.empty(slots, np.int32),
+        group=np.empty(slots, np.int32),
+        base=np.empty(slots, np.int32),
+        link=np.empty(slots, np.int32),
+        near=np.empty(slots, np.int32),
+        far=np.empty(slots, np.int32),
+        queue=np.empty(slots, np.int32),
+        path=np.empty((slots, 2), np.int32),
     )
 
 
@@ -173,217 +174,222 @@ def _grow(indptr, indices, budget, forest, counts):
     limit = counts[_READ] + budget
     while counts[_READ] < limit:
         if counts[_HEAD] < counts[_TAIL]:
-            u = forest.queue[counts[_HEAD]]
+            s = np.int64(forest.queue[counts[_HEAD]])
             counts[_HEAD] += 1
             _foresee(indptr, indices, forest, counts)
-            _scan(u, indptr, indices, forest, counts)
+            _scan(s, indptr, indices, forest, counts)
         elif counts[_NEXT] < len(forest.roots):
-            root = forest.roots[counts[_NEXT]]
+            root = np.int64(forest.roots[counts[_NEXT]])
             counts[_NEXT] += 1
             if forest.mate[root] < 0:
-                counts[_HEAD] = counts[_TAIL] = 0
-                _become_outer(root, -1, forest.marks, forest.facts, forest.queue, counts)
+                _plant(root, forest, counts)
         else:
             return True
     return False
 
 
 @kernel
+def _plant(root, forest, counts):
+    """Begin a tree."""
+    counts[_HEAD] = counts[_TAIL] = 0
+    forest.link[_ROOT - 1] = -1
+    _become_outer(root, _ROOT, forest, counts)
+
+
+@kernel
 def _foresee(indptr, indices, forest, counts):
     """Fetch what will be read of vertices that are AHEAD in the queue, in four steps."""
-    at, queue = counts[_HEAD], forest.queue
+    at, queue, vertex = counts[_HEAD], forest.queue, forest.vertex
     if at + 4 * AHEAD >= counts[_TAIL]:
         return
-    prefetch(indptr, queue[at + 4 * AHEAD])
-    u = queue[at + 3 * AHEAD]
+    prefetch(indptr, vertex[queue[at + 4 * AHEAD]])
+    u = vertex[queue[at + 3 * AHEAD]]
     first, last = indptr[u], indptr[u + 1]
     prefetch_range(indices, first, last - 1)
-    u = queue[at + 2 * AHEAD]
+    u = vertex[queue[at + 2 * AHEAD]]
     for e in range(indptr[u], indptr[u + 1]):
-        prefetch(forest.flat_marks, 2 * np.int64(indices[e]))
-    u = queue[at + AHEAD]
+        prefetch(forest.place, indices[e])
+    u = vertex[queue[at + AHEAD]]
     for e in range(indptr[u], indptr[u + 1]):
         v = np.int64(indices[e])
-        if forest.marks[v, _LABEL] == 0:
+        if forest.place[v] == 0:
             prefetch(forest.mate, v)
-            prefetch(forest.flat_facts, _FACTS * v)
 
 
 @kernel
-def _scan(u, indptr, indices, forest, counts):
-    """Look at all neighbours of an outer vertex, until one of them is unmatched."""
-    mate, marks, facts, queue = forest.mate, forest.marks, forest.facts, forest.queue
-    blossom = _representative(u, marks)
+def _scan(s, indptr, indices, forest, counts):
+    """Look at all neighbours of an outer slot, until one of them is unmatched."""
+    mate, place, group = forest.mate, forest.place, forest.group
+    u, blossom = np.int64(forest.vertex[s]), _representative(s, group)
     counts[_READ] += indptr[u + 1] - indptr[u]
     for e in range(indptr[u], indptr[u + 1]):
-        v = indices[e]
-        label = marks[v, _LABEL]
-        if label < 0:
+        v = np.int64(indices[e])
+        t = np.int64(place[v])
+        if t < 0:
             continue
-        if label == 0:
-            w = mate[v]
+        if t == 0:
+            w = np.int64(mate[v])
             if w < 0:
-                _augment(u, v, forest, counts)
+                _augment(s, v, forest, counts)
                 return
-            _become_inner(v, u, w, marks, facts)
-            _become_outer(w, v, marks, facts, queue, counts)
-        elif marks[v, _GROUP] != blossom and _representative(v, marks) != blossom:
-            _shrink(u, v, marks, facts, queue, counts)
-            blossom = _representative(u, marks)
+            _join(v, w, s, forest, counts)
+        elif group[t] != blossom and _representative(t, group) != blossom:
+            _shrink(s, t, forest, counts)
+            blossom = _representative(s, group)
 
 
 @kernel
-def _become_inner(v, u, w, marks, facts):
-    """Let ``v`` with its mate ``w`` join the tree of its neighbour ``u``."""
-    marks[v, _LABEL], marks[v, _GROUP] = _INNER, -1
-    facts[v, _BASE], facts[v, _MATE], facts[v, _LINK], facts[v, _NEAR] = v, w, u, -1
+def _join(v, w, s, forest, counts):
+    """Let ``v`` with its mate ``w`` join the tree of its neighbour in slot ``s``."""
+    inner = counts[_TOP]
+    forest.vertex[inner], forest.place[v], forest.link[inner] = v, -inner, s
+    _become_outer(w, inner + 1, forest, counts)
 
 
 @kernel
-def _become_outer(w, v, marks, facts, queue, counts):
-    """Let ``w`` join the tree of its mate ``v``, or begin one if that is -1."""
-    marks[w, _LABEL], marks[w, _GROUP] = _OUTER, -1
-    facts[w, _BASE], facts[w, _MATE], facts[w, _NEAR], facts[w, _FAR] = w, v, -1, 0
-    queue[counts[_TAIL]] = w
+def _become_outer(w, s, forest, counts):
+    """Let ``w`` join the tree in the odd slot ``s``, which is its last one."""
+    forest.vertex[s], forest.place[w] = w, s
+    forest.group[s], forest.base[s], forest.far[s] = -1, s, 0
+    forest.queue[counts[_TAIL]] = s
     counts[_TAIL] += 1
+    counts[_TOP] = s + 1
 
 
 # -- blossoms ----------------------------------------------------------------------------------
 
 
 @kernel
-def _representative(v, marks):
-    """The representative of the blossom of ``v``; halves the way there."""
-    v = np.int64(v)
-    while marks[v, _GROUP] >= 0:
-        above = np.int64(marks[v, _GROUP])
-        if marks[above, _GROUP] >= 0:
-            marks[v, _GROUP] = marks[above, _GROUP]
-        v = above
-    return v
+def _representative(s, group):
+    """The representative of the blossom of a slot; halves the way there."""
+    s = np.int64(s)
+    while group[s] >= 0:
+        above = np.int64(group[s])
+        if group[above] >= 0:
+            group[s] = group[above]
+        s = above
+    return s
 
 
 @kernel
-def _unite(one, other, marks):
+def _unite(one, other, group):
     """Make one blossom of those of two representatives; return its own."""
-    if marks[one, _GROUP] > marks[other, _GROUP]:
+    if group[one] > group[other]:
         one, other = other, one
-    marks[one, _GROUP] += marks[other, _GROUP]
-    marks[other, _GROUP] = one
+    group[one] += group[other]
+    group[other] = one
     return one
 
 
 @kernel
-def _base_of(v, marks, facts):
-    return np.int64(facts[_representative(v, marks), _BASE])
+def _base_of(s, forest):
+    return np.int64(forest.base[_representative(s, forest.group)])
 
 
 @kernel
-def _base_above(b, marks, facts):
+def _base_above(b, forest):
     """The base of the blossom above that with base ``b``; -1 if that has the root."""
-    w = facts[b, _MATE]
-    return np.int64(-1) if w < 0 else _base_of(facts[w, _LINK], marks, facts)
+    s = forest.link[b ^ 1]
+    return np.int64(-1) if s < 0 else _base_of(s, forest)
 
 
 @kernel
-def _meeting(u, v, marks, facts, counts):
-    """The base of the nearest blossom above both ``u`` and ``v``; walks from both in turns."""
+def _meeting(s, t, forest, counts):
+    """The base of the nearest blossom above both slots; walks from both in turns."""
     if counts[_WALKS] == _MOST_WALKS:
-        _forget_walks(facts)
+        _forget_walks(forest, counts)
         counts[_WALKS] = 0
     counts[_WALKS] += 1
-    one, other = _base_of(u, marks, facts), _base_of(v, marks, facts)
+    one, other = _base_of(s, forest), _base_of(t, forest)
     while True:
         if one >= 0:
-            if facts[one, _FAR] == counts[_WALKS]:
+            if forest.far[one] == counts[_WALKS]:
                 return one
-            facts[one, _FAR] = counts[_WALKS]
-            one = _base_above(one, marks, facts)
+            forest.far[one] = counts[_WALKS]
+            one = _base_above(one, forest)
         one, other = other, one
 
 
 @kernel
-def _forget_walks(facts):
-    for v in range(len(facts)):
-        if facts[v, _NEAR] < 0:
-            facts[v, _FAR] = 0
+def _forget_walks(forest, counts):
+    for s in range(_ROOT, counts[_TOP], 2):
+        forest.far[s] = 0
 
 
 @kernel
-def _shrink(u, v, marks, facts, queue, counts):
-    """Make one blossom of the cycle that the edge ``uv`` of outer vertices closes."""
-    top = _meeting(u, v, marks, facts, counts)
-    _absorb(u, v, top, marks, facts, queue, counts)
-    _absorb(v, u, top, marks, facts, queue, counts)
+def _shrink(s, t, forest, counts):
+    """Make one blossom of the cycle that the edge between two outer slots closes."""
+    top = _meeting(s, t, forest, counts)
+    _absorb(s, t, top, forest, counts)
+    _absorb(t, s, top, forest, counts)
 
 
 @kernel
-def _absorb(near, far, top, marks, facts, queue, counts):
+def _absorb(near, far, top, forest, counts):
     """Unite what is from ``near`` up to the blossom with base ``top`` with that blossom."""
-    blossom = _representative(near, marks)
-    b = facts[blossom, _BASE]
+    group, base = forest.group, forest.base
+    blossom = _representative(near, group)
+    b = np.int64(base[blossom])
     while b != top:
-        w = facts[b, _MATE]
-        marks[w, _LABEL] = _OUTER
-        facts[w, _NEAR], facts[w, _FAR] = near, far
-        queue[counts[_TAIL]] = w
+        w = b ^ 1
+        forest.place[forest.vertex[w]] = w
+        forest.near[w], forest.far[w] = near, far
+        forest.queue[counts[_TAIL]] = w
         counts[_TAIL] += 1
-        marks[w, _GROUP] = blossom
-        marks[blossom, _GROUP] -= 1
-        above = _representative(facts[w, _LINK], marks)
-        b = facts[above, _BASE]
-        blossom = _unite(blossom, above, marks)
-        facts[blossom, _BASE] = b
+        group[w] = blossom
+        group[blossom] -= 1
+        above = _representative(forest.link[w], group)
+        b = np.int64(base[above])
+        blossom = _unite(blossom, above, group)
+        base[blossom] = b
 
 
 # -- augmenting --------------------------------------------------------------------------------
 
 
 @kernel
-def _augment(u, v, forest, counts):
-    """Flip the path from the root to ``u`` and on to the unmatched ``v``; dissolve the tree."""
-    count = _list_edges(u, forest)
-    forest.path[count, 0], forest.path[count, 1] = u, v
-    for k in range(counts[_TAIL]):
-        outer = forest.queue[k]
-        inner = forest.facts[outer, _MATE]
-        forest.marks[outer, _LABEL] = 0
-        if inner >= 0:
-            forest.marks[inner, _LABEL] = 0
-    for k in range(count + 1):
-        a, b = forest.path[k, 0], forest.path[k, 1]
-        forest.mate[a] = b
-        forest.mate[b] = a
+def _augment(s, v, forest, counts):
+    """Flip the path from the root to slot ``s`` and on to unmatched ``v``; dissolve the tree."""
+    mate, vertex = forest.mate, forest.vertex
+    count = _list_edges(s, forest)
+    for t in range(_ROOT, counts[_TOP]):
+        forest.place[vertex[t]] = 0
+    for k in range(count):
+        a, b = vertex[forest.path[k, 0]], vertex[forest.path[k, 1]]
+        mate[a] = b
+        mate[b] = a
+    u = vertex[s]
+    mate[u] = v
+    mate[v] = u
     counts[_HEAD] = counts[_TAIL] = 0
     counts[_FOUND] += 1
 
 
 @kernel
-def _list_edges(v, forest):
-    """List the unmatched edges of the path from an outer vertex to the root in ``path``.
+def _list_edges(s, forest):
+    """List the unmatched edges of the path from an outer slot to the root in ``path``.
 
-    A segment of the path, from a vertex down to the mate of the vertex where it ends, may have to
-    wait. Those that do are at the end of `path`. Returns the number of edges in the list.
+    A segment of the path, from a slot down to the mate of the slot where it ends, may have to wait.
+    Those that do are at the end of `path`. Returns the number of edges in the list.
     """
-    facts, path = forest.facts, forest.path
-    count, waiting, end = 0, len(path), -1
+    path, link = forest.path, forest.link
+    count, waiting, end = 0, len(path), _ROOT - 1
     while True:
-        near = facts[v, _NEAR]
-        if near >= 0:
-            far = facts[v, _FAR]
+        if s & 1 == 0:
+            near, far = forest.near[s], np.int64(forest.far[s])
             path[count, 0], path[count, 1] = near, far
             count += 1
             waiting -= 1
-            path[waiting, 0], path[waiting, 1] = near, v
-            v = far
+            path[waiting, 0], path[waiting, 1] = near, s
+            s = far
             continue
-        w = facts[v, _MATE]
+        w = s ^ 1
         if w != end:
-            v = facts[w, _LINK]
-            path[count, 0], path[count, 1] = w, v
+            s = np.int64(link[w])
+            path[count, 0], path[count, 1] = w, s
             count += 1
         elif waiting < len(path):
-            v, end = path[waiting, 0], path[waiting, 1]
+            s, end = np.int64(path[waiting, 0]), np.int64(path[waiting, 1])
             waiting += 1
         else:
             return count

@@ -152,21 +152,25 @@ def in_python(*changes):
 
 
 FAULTS = {
-    "no blossoms": ("            _shrink(u, v, marks", "            0 and _shrink(u, v, marks"),
-    "one side is absorbed": ("    _absorb(v, u, top,", "    0 and _absorb(v, u, top,"),
+    "no blossoms": ("            _shrink(s, t, forest", "            0 and _shrink(s, t, forest"),
+    "one side is absorbed": ("    _absorb(t, s, top,", "    0 and _absorb(t, s, top,"),
     "bridges the wrong way round": (
-        "facts[w, _NEAR], facts[w, _FAR] = near, far", "facts[w, _NEAR], facts[w, _FAR] = far, near"
+        "forest.near[w], forest.far[w] = near, far", "forest.near[w], forest.far[w] = far, near"
     ),
     "absorbed vertices are not scanned": (
-        "            _scan(u, indptr", "            forest.facts[u, _NEAR] < 0 and _scan(u, indptr"
+        "            _scan(s, indptr", "            s % 2 and _scan(s, indptr"
     ),
-    "a tree is not dissolved": ("forest.marks[outer, _LABEL] = 0", "pass"),
-    "inner vertices are not dissolved": ("forest.marks[inner, _LABEL] = 0", "pass"),
+    "a tree is not dissolved": ("        forest.place[vertex[t]] = 0", "        pass"),
+    "inner vertices are not dissolved": (
+        "in range(_ROOT, counts[_TOP])", "in range(_ROOT, counts[_TOP], 2)"
+    ),
     "a tree without a path is dissolved": (
-        "                counts[_HEAD] = counts[_TAIL] = 0",
-        "                forest.marks[forest.queue[:counts[_TAIL]], _LABEL] = 0\n"
-        "                counts[_HEAD] = counts[_TAIL] = 0",
+        "                _plant(root",
+        "                forest.place[forest.vertex[forest.queue[:counts[_TAIL]]]] = 0\n"
+        "                _plant(root",
     ),
+    "the root is not dissolved": ("in range(_ROOT, counts", "in range(_ROOT + 1, counts"),
+    "stamps of an earlier tree count": ("= -1, s, 0\n", "= -1, s, forest.far[s]\n"),
     "a segment of a path is lost": ("            waiting -= 1\n            path[waiting, 0]",
                                     "            path[waiting - 1, 0]"),
 }  # fmt: skip
@@ -178,8 +182,8 @@ BOUNDED = (
         "    for _ in range(10**3):\n        if one >= 0:",
     ),
     (
-        "    while marks[v, _GROUP] >= 0:\n",
-        "    for _ in range(10**3):\n        if marks[v, _GROUP] < 0:\n            break\n",
+        "    while group[s] >= 0:\n",
+        "    for _ in range(10**3):\n        if group[s] < 0:\n            break\n",
     ),
 )
 """Loops that a fault makes endless end with a wrong value, or with none. Others fill an array."""
