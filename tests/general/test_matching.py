@@ -88,6 +88,17 @@ def test_many_sizes_are_those_of_networkx(part):
     check_against_networkx(2000, 2 + part)
 
 
+def test_the_double_cover_comes_where_trees_would_read_too_much():
+    """After Karp–Sipser only; a mesh begins with it."""
+    for G, steps in (
+        (graphs.road(60), ["karp-sipser", "blossoms"]),
+        (graphs.grid(128, 0.8), ["karp-sipser", "blossoms", "double cover"]),
+        (graphs.delaunay(9), ["double cover"]),
+    ):
+        trace = matched(G).stats["trace"]
+        assert [phase["step"] for phase in trace][: len(steps)] == steps
+
+
 # -- families that break others --------------------------------------------------------------------
 
 
@@ -236,7 +247,7 @@ def test_an_interrupt_brings_the_best_matching():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        gm.general.maximum_matching(graphs.road(30, seed=1), callback=stop)
+        gm.general.maximum_matching(graphs.delaunay(9), callback=stop)
     assert caught.value.result.size > 0
     assert not caught.value.result.proven
 

@@ -82,9 +82,14 @@ __all__ = ["OUTSIDE", "search"]
 OUTSIDE = np.int32(-(2**31))
 """The label of vertices that the search must not enter."""
 
-_HEAD, _TAIL, _FOUND, _READ, _WALKS, _NEXT, _TOP = range(7)
+_HEAD, _TAIL, _FOUND, _READ, _WALKS, _NEXT, _TOP, _BEFORE, _SPENT = range(9)
+"""``counts[BEFORE]`` are the edges read before the tree that grows, ``counts[SPENT]`` those of trees
+that were dissolved."""
 _ROOT = 3  # the slot 0 would look like no tree
 _MOST_WALKS = 2**31 - 1
+SLACK, LEAST = 0.1, 2**14
+"""Share of the entries after which a search first asks whether to give up, and how many at least.
+"""
 AHEAD = 3
 """Vertices of the queue from one step of fetching to the next."""
 
@@ -112,6 +117,7 @@ def search(
     label: np.ndarray,
     control: Control,
     budget: int = BUDGET,
+    share: float = np.inf,
 ) -> bool:
     """Extend a matching to a maximum one of the vertices that are not OUTSIDE.
 
@@ -127,24 +133,37 @@ def search(
     control : Control
     budget : int
         Edges that are read between two returns to Python.
+    share : float
+        The search gives up when trees that were dissolved have read more than this share of the
+        entries for each share of the roots tried, and `SLACK`. Trees that stay do not count: they
+        read each entry once in all, whatever the matching that a search begins with.
 
     Returns
     -------
     bool
-        True unless ``control`` has stopped the search.
+        True if the search has ended. False if ``control`` has stopped it, or it has given up; then
+        the labels mean nothing.
     """
     roots = np.flatnonzero((mate < 0) & (label == 0)).astype(np.int32)
     if roots.size:
         matched = int(np.count_nonzero(mate >= 0)) // 2
-        forest, counts = _empty_forest(mate, label, roots), np.zeros(7, np.int64)
-        while not _grow(
-            indptr, indices, budget,  # IN
-            forest, counts,  # OUT
-        ):  # fmt: skip
-            if control.tick(matched + int(counts[_FOUND])):
-                return False
+        forest, counts = _empty_forest(mate, label, roots), np.zeros(9, np.int64)
+        if share < np.inf:
+            budget = min(budget, max(int(SLACK * indices.size), LEAST))
+        is_done = is_stopped = False
+        while not (is_done or is_stopped):
+            is_done = _grow(
+                indptr, indices, budget,  # IN
+                forest, counts,  # OUT
+            )  # fmt: skip
+            allowed = share * counts[_NEXT] / roots.size + SLACK
+            is_stopped = not is_done and (
+                control.tick(matched + int(counts[_FOUND]))
+                or counts[_SPENT] > allowed * indices.size
+            )
         found, read = int(counts[_FOUND]), int(counts[_READ])
         control.phase(found=found, matched=matched + found, step="blossoms", edges=read)
+        return is_done
     return True
 
 
@@ -192,6 +211,7 @@ def _grow(indptr, indices, budget, forest, counts):
 def _plant(root, forest, counts):
     """Begin a tree."""
     counts[_HEAD] = counts[_TAIL] = 0
+    counts[_BEFORE] = counts[_READ]
     forest.link[_ROOT - 1] = -1
     _become_outer(root, _ROOT, forest, counts)
 
@@ -363,6 +383,7 @@ def _augment(s, v, forest, counts):
     mate[v] = u
     counts[_HEAD] = counts[_TAIL] = 0
     counts[_FOUND] += 1
+    counts[_SPENT] += counts[_READ] - counts[_BEFORE]
 
 
 @kernel
@@ -373,7 +394,7 @@ def _list_edges(s, forest):
     Those that do are at the end of `path`. Returns the number of edges in the list.
     """
     path, link = forest.path, forest.link
-    count, waiting, end = 0, len(path), _ROOT - 1
+    count, waiting, end = 0, len(path), np.int64(_ROOT - 1)
     while True:
         if s & 1 == 0:
             near, far = forest.near[s], np.int64(forest.far[s])

@@ -1,6 +1,7 @@
 """Maximum cardinality matching of any graph: the driver.
 
-1. Karp–Sipser matches most vertices, if many have few neighbours (`karp_sipser`).
+1. Karp–Sipser matches most vertices, if many have few neighbours (`karp_sipser`). Then trees with
+   blossoms match the rest, unless they read too much (`blossoms`).
 2. The double cover gives a fractional matching, and with it all but one vertex of each odd cycle,
    and the vertices that no augmenting path needs (`double_cover`).
 3. Trees from all vertices that the odd cycles have left grow until they meet (`trees`).
@@ -8,6 +9,11 @@
 
 The parts of the Gallai–Edmonds decomposition are D and A of the double cover, and of the rest the
 outer and the inner vertices of the trees with blossoms.
+
+After Karp–Sipser the trees read a third of the entries of a road graph and a twentieth of kron 18.
+They take less time than the double cover, and what it leaves: 0.25 s, not 0.43, on road 904. Where
+many of them find long paths, as on a grid that has lost 20 % of its edges, the search gives up, and
+the double cover follows.
 
 Without Karp–Sipser the cheap matching of the double cover is the start. Processor time in ms on a
 busy machine, start and double cover together, and the odd cycles that they leave:
@@ -30,6 +36,11 @@ from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["run", "search_rest"]
 
+SHARE = 0.2
+"""The share of the entries that trees may read in vain after Karp–Sipser; see `blossoms.search`.
+
+With 0.1 and 0.4 all graphs that were tried take about the same time, and give up or not alike.
+"""
 FEW, PART = 2, 16
 """Karp–Sipser comes first if one in PART vertices has from 1 to FEW neighbours.
 
@@ -46,6 +57,10 @@ def run(task: GeneralMatchingTask) -> bool:
             if not karp_sipser.run(task):
                 return False
             control.phase(found=_size(mate) - before, matched=_size(mate), step="karp-sipser")
+        if _search_blossoms(task, share=SHARE):
+            return True
+        if control.stopped:
+            return False
     with control.part("double cover"):
         fractional = double_cover.solve(task)
         if fractional is None:
@@ -69,9 +84,15 @@ def search_rest(task: GeneralMatchingTask) -> bool:
     with control.part("trees"):
         if not trees.search(*graph, mate, is_outside, control):
             return False
-    with control.part("blossoms"):
-        label = np.where(is_outside, blossoms.OUTSIDE, np.int32(0))
-        if not blossoms.search(*graph, mate, label, control):
+    return _search_blossoms(task)
+
+
+def _search_blossoms(task: GeneralMatchingTask, share: float = np.inf) -> bool:
+    """Match the rest tree by tree, and write its parts; False if stopped, or too much was read."""
+    with task.control.part("blossoms"):
+        label = np.where(task.part == task.PERFECT, np.int32(0), blossoms.OUTSIDE)
+        graph = task.indptr, task.indices
+        if not blossoms.search(*graph, task.mate, label, task.control, share=share):
             return False
     task.part[label > 0] = task.OUTER
     task.part[(label < 0) & (label != blossoms.OUTSIDE)] = task.INNER

@@ -127,6 +127,20 @@ def test_a_search_that_stops_leaves_a_matching(ticks):
     assert np.array_equal(mate[mate[ends]], ends)
 
 
+def test_a_search_that_gives_up_leaves_a_matching():
+    edges = chain_of_triangles(200)
+    graph = pattern_of((edges, None))
+    mate, label = np.full(graph.order, -1, np.int32), np.zeros(graph.order, np.int32)
+    arrays, control = (graph.indptr, graph.indices, mate), Control()
+    assert not blossoms.search(*arrays, label, control, budget=40, share=0.01)
+    ends = np.flatnonzero(mate >= 0)
+    assert 0 < ends.size < graph.order - 1
+    assert np.array_equal(mate[mate[ends]], ends)
+    assert not control.stopped
+    assert blossoms.search(*arrays, 0 * label, control, budget=40, share=2.0)
+    assert (mate >= 0).sum() == graph.order // 2 * 2
+
+
 def test_numbers_of_walks_begin_again(monkeypatch):
     """After 2**31 walks no old stamp may count. Kernels have constants, so this runs in Python."""
     plain = in_python(("_MOST_WALKS = 2**31 - 1", "_MOST_WALKS = 3"))
