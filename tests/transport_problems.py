@@ -11,7 +11,8 @@ from scipy.optimize import linprog
 class Problem(NamedTuple):
     """A call of `gpumatch.transport`, and what HiGHS is to solve for it.
 
-    `matrix` has 0 where `allowed` does not mark a pair. `supply` and `demand` are (lower, upper).
+    `matrix` has 0 where `allowed` does not mark a pair. `supply` and `demand` are (lower, upper),
+    and `capacity` is that of each pair, in units of `scale`.
     """
 
     source: Any
@@ -22,6 +23,7 @@ class Problem(NamedTuple):
     masses: tuple[Any, Any]
     scale: float
     wish: dict[str, Any]
+    capacity: np.ndarray | None = None
 
     @property
     def sign(self) -> int:
@@ -33,11 +35,8 @@ class Problem(NamedTuple):
         cardinality, limit = self.wish["cardinality"], self.wish["cost_limit"]
         return cardinality != "maximum" and (cardinality == "any" or limit is not None)
 
-    def least(self, capacity: np.ndarray | None = None) -> tuple[float, int] | None:
-        """The least cost, less the limit for each unit, and the units; None if infeasible.
-
-        `capacity` is the most units of each pair.
-        """
+    def least(self) -> tuple[float, int] | None:
+        """The least cost, less the limit for each unit, and the units; None if infeasible."""
         limit = self.wish["cost_limit"]
         cost, allowed = self.matrix * self.sign, self.allowed
         if limit is not None and self.wish["cardinality"] == "maximum":
@@ -47,16 +46,16 @@ class Problem(NamedTuple):
         if limit is not None and self.is_free:
             weights -= self.sign * limit
         n, m = allowed.shape
+        most = np.broadcast_to(np.inf if self.capacity is None else self.capacity, (n, m))
         ends = np.zeros((n + m, rows.size + 1))  # one more variable, which no bound admits
         ends[rows, np.arange(rows.size)] = 1
         ends[n + cols, np.arange(rows.size)] = 1
         lower, upper = (np.concatenate([a, b]) for a, b in zip(self.supply, self.demand))
         weights = np.append(weights, 0)
-        most_of_pairs = np.full(rows.size, np.inf) if capacity is None else capacity[rows, cols]
         given = {
             "A_ub": np.concatenate([ends, -ends]),
             "b_ub": np.concatenate([upper, -lower]),
-            "bounds": [*((0, most) for most in most_of_pairs), (0, 0)],
+            "bounds": [*((0, bound) for bound in most[rows, cols]), (0, 0)],
         }
         if self.is_free:
             found = linprog(weights, **given)
@@ -64,18 +63,18 @@ class Problem(NamedTuple):
         every = np.append(np.ones(rows.size), 0)
         total = min(self.supply[1].sum(), self.demand[1].sum())
         if self.wish["cardinality"] == "maximum":
-            most = linprog(-every, **given)
-            if most.status == 2:
+            largest = linprog(-every, **given)
+            if largest.status == 2:
                 return None
-            total = round(-most.fun)
+            total = round(-largest.fun)
         found = linprog(weights, A_eq=every[None], b_eq=[total], **given)
         return None if found.status == 2 else (found.fun, total)
 
 
-def problem(seed: int) -> Problem:
-    """A problem of up to 6 rows and columns, by its number."""
+def problem(seed: int, most: int = 6) -> Problem:
+    """A problem of up to so many rows and columns, by its number."""
     random = np.random.default_rng(seed)
-    n, m = random.integers(0 if seed % 11 == 0 else 1, 7, 2)
+    n, m = random.integers(0 if seed % 11 == 0 else 1, most + 1, 2)
     is_integer = random.random() < 0.5
     matrix = random.integers(-5, 10, (n, m))
     if not is_integer:

@@ -26,6 +26,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def main(argv: list[str] | None = None) -> int:
         _run_on_all_ranks(report, first, options)
     else:
         run_seeds(
-            itertools.count(first), seconds=options.minutes * 60, jobs=options.jobs,
+            _seeds(first, options.problems), seconds=options.minutes * 60, jobs=options.jobs,
             backend=options.backend, limit=options.limit, door=options.door, report=report.add,
         )  # fmt: skip
     if not _is_first_rank():
@@ -141,6 +142,10 @@ def main(argv: list[str] | None = None) -> int:
     if options.out:
         options.out.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
     return int(bool(report.faults))
+
+
+def _seeds(first: int, count: int | None) -> Iterator[int]:
+    return itertools.count(first) if count is None else iter(range(first, first + count))
 
 
 def _ranks() -> int:
@@ -171,6 +176,7 @@ def _run_on_all_ranks(report: Report, first: int, options: argparse.Namespace) -
 def _options(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=SAYS)
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--problems", type=int, help="end after so many problems, too")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws other problems")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")

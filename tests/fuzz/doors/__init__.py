@@ -24,6 +24,7 @@ from tests.fuzz.doors import (
     points,
     products,
     scipy_names,
+    small_flows,
     solves,
     tensors,
 )
@@ -57,6 +58,7 @@ DOORS = {
     "torch": Door(tensors.tensors, 4, needs="torch"),
     "bottleneck": Door(bottleneck.bottleneck, 5),
     "transport": Door(flows.transport, 9, CPU),
+    "small transport": Door(small_flows.small_transport, 9, CPU),
     "b-matching": Door(flows.b_matching, 3, CPU),
     "general matching": Door(general.maximum_matching, 4, CPU, "networkx"),
     "maximum_matching": Door(matching.maximum_matching, 7),
