@@ -1,6 +1,6 @@
 """`transport` of a few rows and columns, alone or in batches, by each way through the engine.
 
-The problems are those of `tests/transport_problems.py`, which HiGHS solves in two milliseconds. Here
+The problems are those of `tests/transport_problems.py`, which HiGHS solves in milliseconds. Here
 they get capacities, initial duals, points for costs and units of all sizes. The bounds from which
 the engine takes a way are lowered, so that each way sees small problems.
 """
@@ -45,7 +45,9 @@ def small_transport(trial: Trial) -> None:
             _judge_batch(trial, drawn, options)
             return
         if trial.chance(0.15):
-            options["initial"] = tuple(trial.rng.normal(size=length) for length in first.matrix.shape)
+            options["initial"] = tuple(
+                trial.rng.normal(size=length) for length in first.matrix.shape
+            )
         trial.note(C=first.source, masses=first.masses, **_room_of(first), **options)
         supply, demand = first.masses
         try:
