@@ -66,9 +66,10 @@ def product_terms(values: Any, units: Any, unit: float = 1) -> list[Any]:
             with np.errstate(over="ignore", under="ignore"):
                 product = part * digit
             size = abs(product)
-            if any_true((size < SMALL) & (part != 0) & (digit != 0)):
+            is_small = size < SMALL
+            if any_true(is_small) and any_true(is_small & (part != 0) & (digit != 0)):
                 return _fractions(values, units, unit)
-            if any_true(~(size < math.inf)):
+            if not float(size.max()) < math.inf:
                 raise OverflowError("a product is beyond the range of float64")
             terms += summands(product)
     return terms

@@ -3,7 +3,8 @@
 At prices that are nearly right, a row whose second cheapest column costs much more than the
 cheapest one ships all to that. Only the other rows, the marginal ones, need an exact flow. So
 
-1. a sample of the rows, with its share of the bounds, is solved in the same way and gives prices;
+1. if many units must move at the first prices, a sample of the rows, with its share of the bounds,
+   is solved in the same way and gives others;
 2. one reading of the matrix finds the two cheapest columns of each row, and what the second one
    costs more, its excess;
 3. of each column that has too much, the rows with the least excess are marginal, and of each that
@@ -49,8 +50,9 @@ LEAST = 2**12
 """Rows that need no sample: all of them are marginal."""
 SHARE = 2.0
 """Marginal units for each one that is to move, at first."""
-FAR = 2.0**-5
-"""The share of all units that must move at given prices, from which a sample is worth its time."""
+FAR = 2.0**-4
+"""The units that columns have too many or too few at the first prices, as a share of all, from
+which a sample is worth its time."""
 ENTRIES = 2**24
 """Entries that are read between two ticks."""
 NARROW = 2**8
@@ -141,25 +143,35 @@ def _least_with(keys, units, wanted):
 def find_bars(cols, second, excess, supply, surplus, share, room, bars, is_marginal):
     """Find up to which excess rows are marginal that are in a column, or have it as the second one.
 
-    ``room`` is for two numbers of each row. One row of each column is marginal in any case, so that
-    units can pass through it.
+    ``room`` is for two numbers of each row, twice, and for two of each column and two more. One row
+    of each column is marginal in any case, so that units can pass through it.
     """
-    keys, units = room
+    keys, units, begins, nearest = room
+    begins[:] = 0
+    nearest[:] = -1
+    for row in range(cols.size):
+        col = cols[row]
+        if nearest[col] < 0 or excess[row] < excess[nearest[col]]:
+            nearest[col] = row
+        begins[col + 2] += surplus[col] > 0
+        begins[second[row] + 2] += surplus[second[row]] < 0
     for col in range(surplus.size):
-        nearest, count = -1, 0
-        for row in range(cols.size):
-            if cols[row] == col and (nearest < 0 or excess[row] < excess[nearest]):
-                nearest = row
-        if nearest >= 0:
-            is_marginal[nearest] = 1
-        if surplus[col] == 0:
-            continue
-        for row in range(cols.size):
-            if (cols[row] if surplus[col] > 0 else second[row]) == col:
-                keys[count], units[count] = excess[row], supply[row]
-                count += 1
-        if count > 0:
-            bars[col] = _least_with(keys[:count], units[:count], share * abs(float(surplus[col])))
+        begins[col + 2] += begins[col + 1]
+    for row in range(cols.size):
+        for col, counts in (
+            (cols[row], surplus[cols[row]] > 0),
+            (second[row], surplus[second[row]] < 0),
+        ):
+            if counts:
+                slot = begins[col + 1]
+                keys[slot], units[slot] = excess[row], supply[row]
+                begins[col + 1] += 1
+    for col in range(surplus.size):
+        if nearest[col] >= 0:
+            is_marginal[nearest[col]] = 1
+        part = slice(begins[col], begins[col + 1])
+        if begins[col] < begins[col + 1]:
+            bars[col] = _least_with(keys[part], units[part], share * abs(float(surplus[col])))
 
 
 @kernel
@@ -276,14 +288,13 @@ class FewColumns:
         """Find a cheapest flow and its duals, from duals of columns; False if stopped."""
         has_ended = True
         try:
-            found = None
             if col_dual is not None:
                 self.col_dual[:] = col_dual
-                found = self._cheapest()
-            if not self.takes_all and (found is None or self._are_far(found)):
+            found = self._cheapest()
+            if not self.takes_all and self._are_far(found):
                 self.col_dual[:] = self._sampled(col_dual)
-                found = None
-            self._improve(found or self._cheapest())
+                found = self._cheapest()
+            self._improve(found)
         except Stopped:
             has_ended = False
             top = self.col_dual.max() if self.is_even else 0
@@ -323,7 +334,9 @@ class FewColumns:
     def _sampled(self, col_dual: np.ndarray | None) -> np.ndarray:
         """Prices by a sample of the rows, with its share of the bounds, from given ones."""
         rng = np.random.default_rng(self.seed)
-        sample = np.sort(rng.permutation(self.nrows)[: self.sample])
+        # one of each few neighbours
+        places = np.arange(self.sample) + rng.random(self.sample)
+        sample = np.minimum(places * (self.nrows / self.sample), self.nrows - 1).astype(np.int64)
         supply = self.supply[sample]
         total = int(supply.sum())
         share = float(total) / float(self.total)
@@ -398,9 +411,13 @@ class FewColumns:
         """Mark rows that may have to leave their cheapest column."""
         surplus = self._surplus(found)
         bars = np.zeros(surplus.size, self.costs.dtype)
+        room = (
+            np.empty(2 * self.nrows, self.costs.dtype), np.empty(2 * self.nrows),
+            *np.empty((2, surplus.size + 2), np.int64),
+        )  # fmt: skip
         find_bars(
             *found[:2], found.excess, self.supply, surplus, share,  # IN
-            (np.empty_like(found.excess), np.empty(self.nrows)), bars, is_marginal,  # OUT
+            room, bars, is_marginal,  # OUT
         )  # fmt: skip
         if self.takes_pivots:  # a round takes long, so there shall be few
             bars[:] = bars.max()
