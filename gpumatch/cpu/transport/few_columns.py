@@ -261,8 +261,9 @@ class FewColumns:
         self.far = number(np.iinfo(number).max if costs.dtype.kind == "i" else np.inf)
         self.total = int(supply.sum())
         self.is_even = limit is None and self.total == int(demand.sum())
-        more = [] if limit is None else [self.total + 1]  # a limit never fills its column
-        self.high = np.append(np.minimum(demand, self.total), np.array(more, np.int64))
+        never = self.total + 1  # so many units never fill a column, nor that of a limit
+        more = [] if limit is None else [never]
+        self.high = np.append(np.minimum(demand, never), np.array(more, np.int64))
         self.low = np.zeros_like(self.high)
         if self.is_even:
             self.low[:] = self.high

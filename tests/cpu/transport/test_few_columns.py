@@ -54,8 +54,12 @@ def test_lower_bounds_agree_with_a_linear_program(number, limit):
         least = rng.integers(0, supply.sum() // 3 + 1, 3)
         most = least + rng.integers(1, 9, 3)
         most[0] += max(supply.sum() - most.sum(), 0)
+        most[1] += supply.sum() if seed % 3 == 0 else 0
+        initial = (np.zeros(supply.size), rng.integers(-4, 1, 3)) if seed % 2 else None
+        if initial is not None:
+            initial = tuple(dual.astype(number) for dual in initial)
         limits = rng.integers(-3, 30, supply.size).astype(number) if limit else None
-        task = task_of(costs, supply, most, limits=limits, least=least)
+        task = task_of(costs, supply, most, limits=limits, least=least, initial=initial)
         assert engine.takes_least(task)
         solution = engine.solve(task)
         rows, cols, flow = solution.rows, solution.cols, solution.flow
