@@ -7,6 +7,10 @@
     best_rows, best_redc of shape (m, k): the rows of each column whose c - u - v is least, and
                          these
     scratch      as long as a row
+    room         scratch, and two numbers of each lane: ``lows``, the least value of a row, and
+                 ``tops``, the greatest bar
+
+Of ``lanes`` lanes, lane k holds columns k, k + lanes, k + 2 lanes and so on.
 
 A row is read twice, and the second time from the caches.
 """
@@ -16,11 +20,18 @@ from __future__ import annotations
 from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
-__all__ = ["conjugate", "extremes", "find", "row_minima", "undercuts"]
+__all__ = ["conjugate", "extremes", "find", "lanes_of", "row_minima", "undercuts"]
 
-BLOCK = 32
-"""Values that are compared together."""
+LANES = 64
+"""Lanes at least, if there are as many columns."""
+IN_LANE = 32
+"""Columns in a lane, if there are many."""
 NOTHING = -1
+
+
+def lanes_of(ncols: int) -> int:
+    """The lanes for so many columns."""
+    return min(ncols, max(LANES, ncols // IN_LANE))
 
 
 @fused
@@ -36,67 +47,88 @@ def _reduce(line, price, scratch):
 
 @fused
 def _keep(values, places, value, place):
-    """Put a value into the place of the greatest one; return the greatest one then."""
-    worst = 0
-    for slot in range(1, values.size):
-        if values[slot] > values[worst]:
-            worst = slot
-    values[worst], places[worst] = value, place
-    greatest = values[0]
-    for slot in range(1, values.size):
-        greatest = greatest if greatest > values[slot] else values[slot]
-    return greatest
+    """Put a value into its place among sorted ones, the greatest of which is greater.
+
+    The greatest one leaves. Return the greatest one then.
+    """
+    slot = values.size - 1
+    while slot > 0 and values[slot - 1] > value:
+        values[slot], places[slot] = values[slot - 1], places[slot - 1]
+        slot -= 1
+    values[slot], places[slot] = value, place
+    return values[values.size - 1]
 
 
 @vector_kernel
 def find(
-    costs, col_dual, row_dual, best_cols, best_vals, best_rows, best_redc, bar, scratch,
-    first, last,
-):  # fmt: skip
+    costs, col_dual, row_dual, best_cols, best_vals, best_rows, best_redc, bar, room, first, last
+):
     """Find the best columns of rows first to last, and offer these rows to all columns.
 
-    ``bar`` holds the greatest value of each column. Values are compared in blocks, because few of
-    them are kept. As many blocks as a row keeps values have a value of at most the greatest of
-    these blocks' least ones, so no greater value is kept.
+    ``bar`` holds the greatest value of each column. A lane is looked at value by value only if its
+    least value may be kept. As many lanes as a row keeps values have a value of at most the
+    greatest of these lanes' least ones, so no greater value is kept.
     """
-    ncols = costs.shape[1]
+    scratch, lows, tops = room
+    ncols, lanes = scratch.size, lows.size
+    for lane in range(lanes):
+        tops[lane] = _greatest(bar, lane, lanes)
     for row in range(first, last):
         least = _reduce(costs[row], col_dual, scratch)
         row_dual[row] = least
+        _find_lows(scratch, lows)
         vals, cols = best_vals[row], best_cols[row]
         far = vals[0]
-        bound = _bound(scratch, vals, cols, far)
+        bound = _bound(lows, vals, cols, far)
         most = far
-        for begin in range(0, ncols, BLOCK):
-            end = min(begin + BLOCK, ncols)
-            hits = 0
-            for col in range(begin, end):
-                is_low = (scratch[col] <= bound) & (scratch[col] < most)
-                hits += is_low | (scratch[col] - least < bar[col])
-            if hits == 0:
+        for lane in range(lanes):
+            is_near = lows[lane] <= bound and lows[lane] < most
+            if not is_near and lows[lane] - least >= tops[lane]:
                 continue
-            for col in range(begin, end):
-                if scratch[col] <= bound and scratch[col] < most:
-                    most = _keep(vals, cols, scratch[col], col)
-                if scratch[col] - least < bar[col]:
-                    bar[col] = _keep(best_redc[col], best_rows[col], scratch[col] - least, row)
+            is_taken = False
+            for col in range(lane, ncols, lanes):
+                value = scratch[col]
+                if value <= bound and value < most:
+                    most = _keep(vals, cols, value, col)
+                if value - least < bar[col]:
+                    bar[col] = _keep(best_redc[col], best_rows[col], value - least, row)
+                    is_taken = True
+            if is_taken:
+                tops[lane] = _greatest(bar, lane, lanes)
 
 
 @fused
-def _bound(scratch, vals, cols, far):
-    """Return a bound of the values to keep: the greatest of the least values of as many blocks.
+def _find_lows(values, lows):
+    """Write the least value of each lane."""
+    for lane in range(lows.size):
+        lows[lane] = values[lane]
+    for first in range(lows.size, values.size, lows.size):
+        part = values[first : first + lows.size]
+        for lane in range(part.size):
+            lows[lane] = lesser(lows[lane], part[lane])
 
-    Without so many blocks it is ``far``. All of ``vals`` is ``far`` before and after.
+
+@fused
+def _greatest(values, lane, lanes):
+    """Return the greatest value of a lane."""
+    most = values[lane]
+    for place in range(lane, values.size, lanes):
+        most = greater(most, values[place])
+    return most
+
+
+@fused
+def _bound(lows, vals, cols, far):
+    """Return a bound of the values to keep: the greatest of as many least values of lanes.
+
+    Without so many lanes it is ``far``. All of ``vals`` is ``far`` before and after.
     """
-    if scratch.size < BLOCK * vals.size:
+    if lows.size < vals.size:
         return far
     bound = far
-    for begin in range(0, scratch.size, BLOCK):
-        least = scratch[begin]
-        for col in range(begin, min(begin + BLOCK, scratch.size)):
-            least = lesser(least, scratch[col])
-        if least < bound:
-            bound = _keep(vals, cols, least, 0)
+    for lane in range(lows.size):
+        if lows[lane] < bound:
+            bound = _keep(vals, cols, lows[lane], 0)
     for slot in range(vals.size):
         vals[slot], cols[slot] = far, 0
     return bound

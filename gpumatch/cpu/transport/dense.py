@@ -193,7 +193,10 @@ class DenseProblem:
         except Stopped:
             self._lower()
             return False
-        self._lower()
+        if self.has_all:
+            self._lower()
+        else:  # the last reading has found no pair that undercuts these duals
+            np.minimum(self.col_dual, 0, out=self.col_dual)
         return True
 
     def flow(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -41,7 +41,8 @@ class Nearest(NamedTuple):
     regret : array
         What the second cheapest column of each row costs more; 0 if only one was looked for.
     of_rows, of_cols : (rows, cols)
-        The cheapest pairs of each row, and of each column at the duals of the rows.
+        The cheapest pairs of each row, and those of each column at the duals of the rows that are
+        not among them.
     """
 
     row_dual: np.ndarray
@@ -105,7 +106,8 @@ class Matrix:
         return self.costs[others].T if side else self.costs[:, others]
 
     def part(self, rows: np.ndarray, cols: np.ndarray) -> Matrix:
-        return Matrix(self.costs[rows[:, None], cols])
+        places = rows[:, None] * self.shape[1] + cols
+        return Matrix(self.costs.ravel().take(places))
 
     def conjugate(self, rows: np.ndarray, row_dual: np.ndarray, beat: Beat) -> np.ndarray:
         """The least cost of each column less the duals of some rows."""
@@ -125,18 +127,19 @@ class Matrix:
         row_dual = np.empty(nrows, self.dtype)
         cols, rows = np.zeros((nrows, of_row), np.int32), np.zeros((ncols, of_col), np.int32)
         values = np.full((nrows, of_row), self.far), np.full((ncols, of_col), self.far)
-        bar, scratch = np.full(ncols, self.far), np.empty(ncols, self.dtype)
+        bar, lanes = np.full(ncols, self.far), candidates.lanes_of(ncols)
+        room = tuple(np.empty(length, self.dtype) for length in (ncols, lanes, lanes))
         for first in range(0, nrows, self._step):
             candidates.find(
                 self.costs, col_dual,  # IN
-                row_dual, cols, values[0], rows, values[1], bar, scratch,  # OUT
+                row_dual, cols, values[0], rows, values[1], bar, room,  # OUT
                 first, min(first + self._step, nrows),  # IN
             )  # fmt: skip
             beat()
         regret = np.zeros(nrows, self.dtype)
         if of_row > 1:
             regret = np.partition(values[0], 1, axis=1)[:, 1] - row_dual
-        return Nearest(row_dual, regret, _listed(cols), _listed(rows)[::-1])
+        return Nearest(row_dual, regret, _listed(cols), _others(rows, cols))
 
     def undercuts(
         self, row_dual: np.ndarray, col_dual: np.ndarray, tolerance: Any, most: int, beat: Beat
@@ -230,7 +233,7 @@ class Cloud:
         row_dual = values[:, 0].copy()
         regret = values[:, 1] - row_dual if values.shape[1] > 1 else np.zeros_like(row_dual)
         rows, _ = self._least(self._of_cols, row_dual, min(most[1], self.shape[0]), bounds[1], beat)
-        return Nearest(row_dual, regret, _listed(cols), _listed(rows)[::-1])
+        return Nearest(row_dual, regret, _listed(cols), _others(rows, cols))
 
     def undercuts(
         self, row_dual: np.ndarray, col_dual: np.ndarray, tolerance: Any, most: int, beat: Beat
@@ -276,3 +279,10 @@ def _listed(partners: np.ndarray) -> Pairs:
     """The vertices and their partners, which stand in a line for each vertex; -1 is none."""
     has = partners >= 0
     return np.nonzero(has)[0].astype(np.int32), partners[has].astype(np.int32)
+
+
+def _others(rows: np.ndarray, cols: np.ndarray) -> Pairs:
+    """The pairs of columns with their ``rows`` that are not those of rows with their ``cols``."""
+    own, partners = _listed(rows)
+    is_known = (cols[partners] == own[:, None]).any(axis=1)
+    return partners[~is_known], own[~is_known]
