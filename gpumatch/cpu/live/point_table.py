@@ -295,7 +295,33 @@ class PointTable:
         return self.sign * float(self.numbers[0][LINE, : self.slots(0)].sum())
 
     def report(self) -> Report:
-        """What the assignment is, if nothing waits: duals of rows are read off the boxes."""
+        """What the assignment is, if nothing waits."""
+        found = self._report()
+        if not found.proven and self.mode == BY_COVER:
+            self._lower_duals()
+            found = self._report()
+        return found
+
+    def _lower_duals(self) -> None:
+        """Serve each pair anew, from the free side first.
+
+        A dual of the bound side may have risen for a vertex of the free side that is gone now. Then
+        duals are larger than all costs, and so is their rounding. A pair that is parted gets the
+        greatest dual on the free side that the other pairs leave it.
+        """
+        free, bound = 1 - self.is_bound, self.is_bound
+        is_low = (self.marks[free][MATE] >= 0) & (self.numbers[free][DUAL] < self._top(free))
+        for slot in is_low.nonzero()[0].tolist():
+            mate = int(self.marks[free][MATE, slot])
+            if mate < 0:
+                continue
+            self._part(free, slot)
+            self.numbers[bound][DUAL, mate] = self.numbers[bound][SHOWN, mate] = -np.inf
+            self._serve(free, slot)
+            self.serve()
+
+    def _report(self) -> Report:
+        """What the assignment is: duals of rows are read off the boxes."""
         used = self._used()
         (rows, cols), top = self.shape, self._top(0) if self._is_free(0) else np.inf
         lowest = self._fair_duals(0, used[0])
