@@ -263,7 +263,8 @@ class LivePoints(LiveCosts):
         )  # fmt: skip
 
     def values(self, costs: Any, length: int, side: int) -> np.ndarray:
-        values = as_array(costs, "the point")
+        is_plain = type(costs) is np.ndarray and costs.dtype == _FLOAT64
+        values = costs if is_plain else as_array(costs, "the point")
         if values.shape != (self.width,):
             raise ValueError(
                 f"the point must have {self.width} coordinates; got shape {values.shape}"

@@ -24,7 +24,7 @@ nothing. A vertex that leaves gets its top exactly.
               point that takes no part yet, or no more, has the dual -inf
     near[x], cost[x], had[x]  the list of x, the costs of its pairs, and the reduced costs that they
               had; -1 and inf where there are no more
-    made[x]   the epoch at which the list was made
+    made[x]   the epoch at which the list was made; `_worn` of it if most has risen since
     few[x], reduced[x]  vertices outside the tree, with their reduced costs
     asked[x]  the search for which these are
     offset[x] what is added to the reduced costs of a scanned vertex
@@ -53,25 +53,45 @@ from gpumatch.cpu.live.state import (
     SHOWN,
     TREE,
 )
-from gpumatch.cpu.numba_tools.compiled import kernel, short_kernel
+from gpumatch.cpu.numba_tools.compiled import inlined, kernel, short_kernel
 from gpumatch.cpu.numba_tools.views import view
 from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = ["fair_duals", "serve_point"]
 
+SPARE = 2.0**-40
+"""The share by which the bound of a list is above what the former list still has."""
+
 
 @kernel
-def _list(own, other, nums2, boxes2, x, metric, sign, near, cost, had, stack, bounds):
-    """Make the list of x."""
+def _list(own, other, nums2, boxes2, x, metric, sign, epoch, near, cost, had, made, stack, bounds):
+    """Make the list of x. If it was worn, what is in it bounds the search."""
     length = near.shape[1]
     nears, reduced = view(near, (x, 0), length), view(had, (x, 0), length)
-    nearest(
-        own, x, other, nums2, DUAL, boxes2, metric, sign, np.inf, False, stack, bounds, nears,
-        reduced,
-    )  # fmt: skip
+    limit = np.inf
+    if made[x] == _worn(epoch) and near[x, length - 1] >= 0:
+        limit = -np.inf
+        for at in range(length):
+            limit = max(limit, cost[x, at] - nums2[DUAL, near[x, at]])
+        limit += SPARE * abs(limit)
+    made[x] = epoch
+    while True:
+        nearest(
+            own, x, other, nums2, DUAL, boxes2, metric, sign, limit, False, stack, bounds, nears,
+            reduced,
+        )  # fmt: skip
+        if limit == np.inf or nears[length - 1] >= 0:
+            break
+        limit = np.inf
     for at in range(length):
         if nears[at] >= 0:
             cost[x, at] = cost_of(own, x, other, nears[at], metric, 1.0, sign, False, 0.0, 0.0)
+
+
+@inlined
+def _worn(epoch):
+    """Return what marks a list of this epoch that is to be made anew."""
+    return -1 - epoch
 
 
 @kernel
@@ -119,12 +139,12 @@ def _is_worn(nums2, x, near, cost, had):
 @short_kernel
 def serve_point(
     own, other, nums, nums2, marks, marks2,
-    ids, place, leaf, points, box, tops, open_, loose, sizes,
+    ids, place, leaf, across, box, tops, open_, loose, sizes, held, values,
     r, is_free, top, metric, sign, epoch, search,
     near, cost, had, made, few, reduced, asked, offset, next, keys, heap, stack, bounds,
 ):  # fmt: skip
     """Find the path of r, and change the pairs and duals along it; return how many duals fell."""
-    boxes2 = ids, place, leaf, points, box, tops, open_, loose, sizes
+    boxes2 = ids, place, leaf, across, box, tops, open_, loose, sizes, held, values
     return _serve(
         own, other, nums, nums2, marks, marks2, boxes2, r, is_free, top, metric, sign, epoch,
         search, near, cost, had, made, few, reduced, asked, offset, next, keys, heap, stack, bounds,
@@ -152,9 +172,9 @@ def _serve(
             else:
                 if made[y] != epoch:
                     _list(
-                        own, other, nums2, boxes2, y, metric, sign, near, cost, had, stack, bounds
-                    )
-                    made[y] = epoch
+                        own, other, nums2, boxes2, y, metric, sign, epoch, near, cost, had, made,
+                        stack, bounds,
+                    )  # fmt: skip
                 there, k = _look(nums2, y, near, cost, had)
             there = max(there + offset[y], front)
             if there >= least or there >= leave:
@@ -173,7 +193,7 @@ def _serve(
         drop_top(keys, heap, waiting)
         x, k = -1, next[before]
         if k < 0 and asked[before] != search and _is_worn(nums2, before, near, cost, had):
-            made[before] = epoch - 1
+            made[before] = _worn(epoch)
         elif k < 0:
             nearest(
                 own, before, other, nums2, SHOWN, boxes2, metric, sign,

@@ -100,9 +100,9 @@ class PointTable:
 
     def set_line(self, side: int, slot: int, point: np.ndarray, largest: float) -> int:
         """Put a row or column to another point, or a new one into the next slot."""
-        size = np.abs(point).max(initial=0)
-        if not size <= largest:
-            return TOO_LARGE if size < np.inf else INVALID
+        for number in point.tolist():
+            if not abs(number) <= largest:
+                return TOO_LARGE if np.isfinite(point).all() else INVALID
         marks, numbers = self.marks[side], self.numbers[side]
         if slot == marks[COUNTS, SLOTS]:
             marks[COUNTS, SLOTS] += 1
@@ -317,6 +317,7 @@ class PointTable:
                 continue
             self._part(free, slot)
             self.numbers[bound][DUAL, mate] = self.numbers[bound][SHOWN, mate] = -np.inf
+            self.is_fresh[bound] = False
             self._serve(free, slot)
             self.serve()
 
