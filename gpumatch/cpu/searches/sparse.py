@@ -19,7 +19,9 @@ heap, are fetched into the caches ahead.
     tree         columns that are nearest: tree[:TAIL] in the order of joining
     near         columns at the front: near[:HEAD] are scanned, near[HEAD:NEAR] wait
     keys, heap   distances and columns beyond the front, the nearest on top; WAITING of them. A
-                 column may be there several times, and only its least distance counts.
+                 column may be there several times, and only its least distance counts;
+                 the others are dropped
+                 once they are most of the heap.
     reached      columns that have a distance, whose ``dist`` becomes ``far`` again after the search
     spot         also SINK (the nearest unmatched column so far, or -1)
     mark         the distances FRONT and LEAVE (of the nearest end so far, the bound)
@@ -63,7 +65,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import down, lost
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
-from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.heap import drop_top, push, tidy
 from gpumatch.cpu.searches.paths import bid, turn
 from gpumatch.cpu.searches.state import (
     CLASH,
@@ -373,6 +375,7 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
                     waiting += 1
         if work >= budget or outcome == CLASH:
             break
+        waiting = tidy(keys, heap, waiting, dist, count - tail)
         if head < nears and front < leave:
             col = np.uintp(near[head])
             head += 1

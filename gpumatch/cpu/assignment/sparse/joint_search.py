@@ -32,7 +32,8 @@ Other names are those of `searches.sparse`. Lengths are kept as costs, not as nu
     tree         the columns in the order in which they are settled
     keys, heap   a heap of columns beyond the front; also room for the columns that a row offers
     spot         NEXT (roots that have been scanned), HEAD and NEAR (of the columns at the front),
-                 TAIL, WAITING, SINK (here: how many unmatched columns have been settled)
+                 TAIL, WAITING, SINK (here: how many unmatched columns have been settled),
+                 KEPT (here: how many columns have a distance)
     strict       1.0 in a strict round, else 0.0
 
 References
@@ -52,13 +53,14 @@ from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch_range
-from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.heap import drop_top, push, tidy
 from gpumatch.cpu.searches.paths import turn
 from gpumatch.cpu.searches.sparse import known_reduced_cost, least_reduced_cost
 from gpumatch.cpu.searches.state import (
     FOUND,
     FRONT,
     HEAD,
+    KEPT,
     NEAR,
     NEXT,
     REACHED,
@@ -96,7 +98,7 @@ def _grow(entries, pairs, roots, row_dual, room, spot, mark, unit, strict, far, 
     dist, pred, place, near, keys, heap, tree, tree_of = room
     front, inverse = mark[FRONT], 1 / unit
     head, tail, nears, waiting = spot[HEAD], spot[TAIL], spot[NEAR], spot[WAITING]
-    begun, sinks = spot[NEXT], spot[SINK]
+    begun, sinks, count = spot[NEXT], spot[SINK], spot[KEPT]
     outcome, work = SPENT, 0
     while work < budget:
         if begun < roots.size:
@@ -119,6 +121,7 @@ def _grow(entries, pairs, roots, row_dual, room, spot, mark, unit, strict, far, 
             outcome = FOUND if sinks == roots.size else STUCK
             break
         else:
+            waiting = tidy(keys, heap, waiting, dist, count - tail)
             front, head, nears = keys[0], 0, 0
             while waiting > 0 and keys[0] == front:
                 col = heap[0]
@@ -147,6 +150,7 @@ def _grow(entries, pairs, roots, row_dual, room, spot, mark, unit, strict, far, 
                 there += unit * costs.dtype.type(steps)
             if there >= dist[col]:
                 continue
+            count += dist[col] == far
             dist[col] = there
             pred[col] = row
             tree_of[col] = own_tree
@@ -162,7 +166,7 @@ def _grow(entries, pairs, roots, row_dual, room, spot, mark, unit, strict, far, 
                 waiting += 1
     mark[FRONT] = front
     spot[HEAD], spot[TAIL], spot[NEAR], spot[WAITING] = head, tail, nears, waiting
-    spot[NEXT], spot[SINK] = begun, sinks
+    spot[NEXT], spot[SINK], spot[KEPT] = begun, sinks, count
     return outcome, work
 
 

@@ -14,7 +14,8 @@ from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.trial import Rival, Won
-from gpumatch.cpu.searches.state import NEXT, SCANS
+from gpumatch.cpu.searches.heap import FEW, OUTDATED
+from gpumatch.cpu.searches.state import NEXT, REACHED, SCANS, SPENT, TAIL, WAITING
 from graphs import adversarial
 from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.tuned import tune
@@ -198,3 +199,16 @@ def test_a_race_that_is_stopped_can_go_on(monkeypatch):
 
 def costs_of_random_places():
     return adversarial.make("few_dear", 2000, share=0.0, seed=4)
+
+
+def test_the_heap_of_a_search_stays_small():
+    """Nearly every way in squared distances on a line is a bit shorter than the last one."""
+    costs = adversarial.make("nearest_matched", 600, k=40, dimension=1, seed=1).power(2)
+    _, leader, _ = entered(csr_array(costs))
+    rows, outcome, most = leader.start_with_unmatched_rows(), SPENT, 0
+    while outcome == SPENT:
+        outcome = leader.augment_some(rows, 500)
+        live = leader.spot[REACHED] - leader.spot[TAIL]
+        assert leader.spot[WAITING] <= OUTDATED * live + FEW + leader.longest
+        most = max(most, int(leader.spot[WAITING]))
+    assert most > FEW
