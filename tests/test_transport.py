@@ -437,3 +437,15 @@ def test_duals_of_bounds_are_as_exact_as_the_costs_in_use():
     t = gm.transport(costs, *bounds, cardinality="any", threads=1)
     assert t.proven
     gm.verify(costs, t, supply=bounds[0], demand=bounds[1])
+
+
+@pytest.mark.parametrize("options", [{}, {"pair_capacity": 2}, {"cost_limit": 1e-314}])
+def test_costs_whose_products_are_below_the_least_float(options):
+    """Sums of costs and masses have bits below 2**-1074, so one is rounded, and one is allowed."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        C = rng.integers(-9, 10, (4, 4)) * 10.0 ** rng.uniform(-321, -305)
+        supply, demand = rng.integers(0, 7, (2, 4)) * 0.1
+        flow = gm.transport(C, supply, demand, cardinality="any", backend="cpu", **options)
+        assert flow.proven
+        gm.verify(C, flow)

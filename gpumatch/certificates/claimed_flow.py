@@ -24,7 +24,7 @@ from gpumatch.certificates.base import (
 from gpumatch.certificates.gaps import ROUNDED
 from gpumatch.certificates.limits import bars_of, limits_of
 from gpumatch.certificates.slacks import whole_sum
-from gpumatch.certificates.units import MOST, products
+from gpumatch.certificates.units import LEAST_FLOAT, MOST, products
 from gpumatch.costs import Costs
 from gpumatch.costs.capacities import PairCapacities
 from gpumatch.numeric.arrays import any_true, array_of, first_true
@@ -221,7 +221,7 @@ class ClaimedFlow:
         off: Any = math.inf
         if not math.isinf(self.objective):
             off = abs(Fraction(self.objective) - self.cost * self.sign)
-        room = 0 if is_exact else self.magnitude * ROUNDED / 2**52
+        room = 0 if is_exact else self.magnitude * ROUNDED / 2**52 + LEAST_FLOAT
         if off > room:
             shown = int(self.cost) if is_exact else float(self.cost)
             raise CertificateError(

@@ -60,7 +60,7 @@ from gpumatch.certificates.claimed_flow import ClaimedFlow, ClaimedTransport
 from gpumatch.certificates.gaps import OUTWARD, ULPS, blur_of
 from gpumatch.certificates.limits import left_out
 from gpumatch.certificates.slacks import Prices, most, whole_sum
-from gpumatch.certificates.units import check_masses, products, rounded_up
+from gpumatch.certificates.units import LEAST_FLOAT, check_masses, products, rounded_up
 from gpumatch.costs import as_costs
 from gpumatch.costs.capacities import PairCapacities
 from gpumatch.numeric.arrays import array_of, first_true
@@ -296,7 +296,7 @@ class _Proof(ClaimedFlow):
             largest = float(max(most(self.paid), 0 if self.base is None else most(self.base)))
         dual = float(max(map(most, self.prices)))
         scale = max(largest, min(dual, 4.0 * (min(self.costs.shape) + 1) * largest))
-        rounding = ULPS * 2.0**-52 * self.total * self.unit * scale
+        rounding = ULPS * 2.0**-52 * self.total * self.unit * scale + float(LEAST_FLOAT)
         allowance = 0 if self.is_whole else rounding + blur * OUTWARD
         room = Fraction(rounding) if self.has_float_duals else Fraction(0)
         if optimal and (gap > allowance or moved > room):

@@ -17,9 +17,18 @@ from gpumatch.certificates.base import CertificateError
 from gpumatch.certificates.slacks import FEW, LEAST, whole_sum
 from gpumatch.numeric.arrays import array_of
 
-__all__ = ["MOST", "check_masses", "exact_bounds", "products", "rounded_up", "spread"]
+__all__ = [
+    "LEAST_FLOAT",
+    "MOST",
+    "check_masses",
+    "exact_bounds",
+    "products",
+    "rounded_up",
+    "spread",
+]
 
 MOST = 2**62  # units of a side
+LEAST_FLOAT = Fraction(1, 2**LEAST)  # products with masses may have bits below
 DIGIT = 21  # bits of units that are multiplied at a time
 
 

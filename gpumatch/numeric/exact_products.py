@@ -7,8 +7,8 @@ The arrays are on the host or on a device. Integers are multiplied in 64 bits if
 these, else as Python ints on the host.
 
 A float is split into two, of 26 and 27 bits, and the units into digits of 21 bits. A product of two
-such parts has at most 48 bits, so float64 holds it, unless it is too small. Products that are too
-small are computed as fractions instead.
+such parts has at most 48 bits, so float64 holds it, unless it is too small. If a product is too
+small, the sum is computed as a fraction instead, because it may have bits below the least float.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ SMALL = 2.0**-1000
 
 
 def product_terms(values: Any, units: Any, unit: float = 1) -> list[Any]:
-    """A few ints or floats with exactly the sum of values times units times `unit`.
+    """A few numbers with exactly the sum of values times units times `unit`.
+
+    They are one int, floats, or one Fraction.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def product_terms(values: Any, units: Any, unit: float = 1) -> list[Any]:
     top = int(units.max())
     high = (values.view(np.int64) & LOW).view(np.float64)
     parts = [high, values - high] if top > 1 else [values]  # a power of 2 times 1 is exact
-    terms: list[float] = []
+    terms: list[Any] = []
     for shift in range(0, max(top.bit_length(), 1), DIGIT):
         digit = ((units >> shift) & ((1 << DIGIT) - 1)).astype(np.float64) * (2.0**shift * unit)
         for part in parts:
@@ -68,7 +70,7 @@ def product_terms(values: Any, units: Any, unit: float = 1) -> list[Any]:
             size = abs(product)
             is_small = size < SMALL
             if any_true(is_small) and any_true(is_small & (part != 0) & (digit != 0)):
-                return _fractions(values, units, unit)
+                return [_as_fraction(values, units, unit)]
             if not float(size.max()) < math.inf:
                 raise OverflowError("a product is beyond the range of float64")
             terms += summands(product)
@@ -82,12 +84,7 @@ def _whole(values: Any, units: Any) -> int:
     return sum(map(operator.mul, values.tolist(), units.tolist()))
 
 
-def _fractions(values: Any, units: Any, unit: float) -> list[float]:
-    """Floats with the sum of the products, but for less than the least float."""
+def _as_fraction(values: Any, units: Any, unit: float) -> Fraction:
+    """The sum of the products."""
     total = sum(map(operator.mul, map(Fraction, values.tolist()), units.tolist()), Fraction(0))
-    total *= Fraction(unit)
-    terms: list[float] = []
-    while not terms or terms[-1]:
-        terms.append(float(total))
-        total -= Fraction(terms[-1])
-    return terms
+    return total * Fraction(unit)

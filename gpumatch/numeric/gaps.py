@@ -16,7 +16,8 @@ float costs is proven if both of these hold:
 
   for k pairs, where M is the largest magnitude of their costs and limits, and D that of the duals
   of matched vertices. No assignment needs larger duals than 4 (k + 1) M. Of a flow, each unit of
-  mass is rounded as a pair is: the mass takes the place of the first k.
+  mass is rounded as a pair is: the mass takes the place of the first k. A product with a mass may
+  have bits below the least float, so that one is allowed, too.
 
 Computed costs may be rounded (`gpumatch.contracts.Rounding`). What that may add is added to the gap
 after the decision (`rounding_above`), so that the gap holds for the exact costs.
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from gpumatch.contracts import Rounding
@@ -39,6 +41,8 @@ __all__ = ["Proof", "allowance_of", "check_duals", "proof_of", "rounding_above"]
 UNIT = 2.0**-52
 ULPS = 16
 """The allowance of a proven gap, in units in the last place for each pair."""
+LEAST = 2.0**-1074
+"""The least float."""
 FINE = 2.0**-40
 """A gap is not coarse up to this share of the objective, or up to the allowance of duals of 0."""
 SECOND_ORDER = 2.0**-20
@@ -71,7 +75,7 @@ def proof_of(
 
     Parameters
     ----------
-    terms : iterable of int or float
+    terms : iterable of int, float or Fraction
         The numbers whose sum is the objective minus the duals and the limits. The duals are fair.
     pairs : int
         The number of pairs.
@@ -192,14 +196,21 @@ def allowance_of(
 ) -> float:
     """The gap up to which an assignment of floats, or a flow of this mass, counts as optimal."""
     scale = max(largest, min(largest_dual, 4.0 * (pairs + 1) * largest))
-    return ULPS * UNIT * (pairs if mass is None else mass) * scale
+    if mass is None:
+        return ULPS * UNIT * pairs * scale
+    return ULPS * UNIT * mass * scale + LEAST
 
 
-def _sum_above(terms: list[float]) -> float:
-    """The sum of floats, rounded up; infinity if it overflows."""
+def _sum_above(terms: list[Any]) -> float:
+    """The sum of floats or fractions, rounded up; infinity if it overflows."""
     try:
-        total = math.fsum(terms)
-        is_less = math.fsum([*terms, -total]) > 0
+        if any(isinstance(term, Fraction) for term in terms):
+            exact = sum(map(Fraction, terms))
+            total = float(exact)
+            is_less = total < exact
+        else:
+            total = math.fsum(terms)
+            is_less = math.fsum([*terms, -total]) > 0
     except OverflowError:
         return math.inf
     return math.nextafter(total, math.inf) if is_less else total

@@ -406,7 +406,7 @@ class _Bounded:
         total, scale = total_of(found.flow), self.masses.unit
         unit = 1 if self.is_integer else scale
         limit = self.prices.dtype.type(self.goal.limit or 0)
-        base = [-part * unit for part in product_terms(np.array([limit]), np.array([total]))]
+        base = product_terms(np.array([-limit]), np.array([total]), unit)
         units = np.where(dual > 0, least, self.bounds.upper)
         less = product_terms(-dual, units, unit)
         ends = pairs.rows, nrows + pairs.cols

@@ -104,8 +104,9 @@ class Outcome:
             return cls(costs, objective, Proof(math.inf, False), row_dual, col_dual)
         largest = max(magnitude(costs), abs(limit or 0) if found.flow.size else 0)
         total = total_of(found.flow)
-        base = [] if not limit else product_terms(np.array([limit], costs.dtype), np.array([total]))
-        base = [-part * unit for part in base]
+        base: list[Any] = []
+        if limit:
+            base = product_terms(np.array([-limit], costs.dtype), np.array([total]), unit)
 
         def proof_by(row_dual: Any, col_dual: Any) -> Proof:
             prices = _clipped(row_dual, bounds[0]), _clipped(col_dual, bounds[1])
