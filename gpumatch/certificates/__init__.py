@@ -162,6 +162,7 @@ def check(
     file: str | os.PathLike[str],
     A: Any,
     *,
+    sizes: Any = None,
     supply: Any = None,
     demand: Any = None,
     pair_capacity: Any = None,
@@ -176,6 +177,8 @@ def check(
         What `save` has written.
     A : the graph or the costs
         In any form; the hash does not depend on it.
+    sizes : (rows, cols), optional
+        Of a batch in a padded array, as for `verify`.
     supply, demand, pair_capacity : optional
         The masses of a flow, as for `verify`. The hash does not have them, so without them the
         proof is one for the masses that it names itself.
@@ -196,9 +199,9 @@ def check(
         If the file cannot be read, as for `load`.
     """
     proof = load(file)
-    proof.check_problem(A, weight=weight, triangle=triangle)
-    masses = {"supply": supply, "demand": demand, "pair_capacity": pair_capacity}
-    return verify(A, proof, weight=weight, triangle=triangle, **masses)
+    proof.check_problem(A, sizes=sizes, weight=weight, triangle=triangle)
+    given = {"sizes": sizes, "supply": supply, "demand": demand, "pair_capacity": pair_capacity}
+    return verify(A, proof, weight=weight, triangle=triangle, **given)
 
 
 def __dir__() -> list[str]:

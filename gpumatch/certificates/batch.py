@@ -70,7 +70,7 @@ def verify_batch(
             "" if isinstance(C, list) or sizes is not None else ": pass the sizes of the problems"
         )
         raise CertificateError(f"the result is for problems of other sizes{hint}")
-    if hasattr(result, "row_to_col"):
+    if hasattr(result, "row_to_col"):  # a proof in a file has no padding
         _check_padding(result, problems.sizes)
     checked: list[AssignmentCertificate] = []
     for k, costs in enumerate(problems):

@@ -8,19 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.certificates.proof_parts import PARTS, VERSIONS
+from gpumatch.certificates.proof_parts import (
+    PARTS,
+    STORED,
+    Record,
+    check_batch,
+    check_version,
+    version_of,
+)
 
 __all__ = ["lines_of", "read_text"]
 
+WITH_COSTS = 3
+"""The first version that has a line for the kind of costs."""
 
-def lines_of(
-    problem: str, shape: tuple[int, int], sha256: str, parts: dict[str, Any]
-) -> Iterator[str]:
+
+def lines_of(record: Record) -> Iterator[str]:
     """The text of a proof. Floats are in hexadecimal digits, which round nothing."""
-    yield f"gpumatch-proof {VERSIONS[problem]}\nproblem {problem}\nsha256 {sha256}\n"
-    yield "shape {} {}\n".format(*shape)
+    problem, costs, shape, sha256, parts = record
+    version = version_of(problem, costs)
+    yield f"gpumatch-proof {version}\nproblem {problem}\n"
+    if version >= WITH_COSTS:
+        yield f"costs {costs}\n"
+    yield "sha256 {}\nshape {} {}\n".format(sha256, *shape)
     for name, form in PARTS[problem].items():
-        yield f"{name} {_text_of(form, parts[name])}\n"
+        if form == "proofs":
+            yield f"{name} {len(parts[name])}\n"
+            for one in parts[name]:
+                yield from lines_of(one)
+        else:
+            yield f"{name} {_text_of(form, parts[name])}\n"
     yield "end\n"
 
 
@@ -31,10 +48,14 @@ def _text_of(form: str, part: Any) -> str:
         return str(int(part))
     if form in ("ids", "numbers"):
         return f"{part.size}\n{_words(part)}"
-    if form in ("limit", "capacity"):
+    if form in ("limit", "capacity", "order"):
         if not isinstance(part, np.ndarray):
             return f"all {_word(part)}"
-        return f"rows {_words(part)}" if form == "limit" else f"pairs {part.size}\n{_words(part)}"
+        if form == "capacity":
+            return f"pairs {part.size}\n{_words(part)}"
+        return (
+            f"rows {_words(part)}" if form == "limit" else f"vertices {part.size}\n{_words(part)}"
+        )
     return _word(part)
 
 
@@ -46,29 +67,13 @@ def _words(numbers: np.ndarray) -> str:
     return " ".join(map(_word, numbers.tolist()))
 
 
-def read_text(path: Path, max_bytes: int) -> tuple[str, tuple[int, int], str, dict[str, Any]]:
-    """Problem, shape, hash and parts; ValueError if the text is no proof of a known version."""
+def read_text(path: Path, max_bytes: int) -> Record:
+    """The record; ValueError if the text is no proof of a known version."""
     words = _Words(path, max_bytes)
-    words.expect("gpumatch-proof")
-    version = words.text()
-    words.expect("problem")
-    problem = words.text()
-    if version not in map(str, VERSIONS.values()):
-        raise ValueError(f"version {version[:40]} is not known; these are 1 and 2")
-    if version != str(VERSIONS.get(problem)):
-        raise ValueError(f"there is no problem {problem[:40]} in version {version}")
-    words.expect("sha256")
-    sha256 = words.text()
-    words.expect("shape")
-    rows, cols = words.ids(2).tolist()
-    parts = {}
-    for name, form in PARTS[problem].items():
-        words.expect(name)
-        parts[name] = words.part(form, rows)
-    words.expect("end")
+    record = words.record()
     if words.place != len(words.words):
         raise ValueError("it goes on after its end")
-    return problem, (rows, cols), sha256, parts
+    return record
 
 
 class _Words:
@@ -78,6 +83,33 @@ class _Words:
         if path.stat().st_size > max_bytes:
             raise ValueError(f"more than {max_bytes} bytes")
         self.words, self.place = path.read_bytes().split(), 0
+
+    def record(self, *, is_part: bool = False) -> Record:
+        """A whole proof, or that of a problem of a batch."""
+        self.expect("gpumatch-proof")
+        version = int(self.ids()[0])
+        self.expect("problem")
+        problem, costs = self.text(), STORED
+        if version == WITH_COSTS:
+            self.expect("costs")
+            costs = self.text()
+        check_version(version, problem, costs)
+        if is_part and problem == "batch":
+            raise ValueError("a problem of a batch is a batch")
+        self.expect("sha256")
+        sha256 = self.text()
+        self.expect("shape")
+        rows, cols = self.ids(2).tolist()
+        parts = {}
+        for name, form in PARTS[problem].items():
+            self.expect(name)
+            if form == "proofs":
+                parts[name] = [self.record(is_part=True) for _ in range(int(self.ids()[0]))]
+                check_batch(parts[name])
+            else:
+                parts[name] = self.part(form, rows)
+        self.expect("end")
+        return Record(problem, costs, (rows, cols), sha256, parts)
 
     def take(self, count: int = 1) -> list[bytes]:
         """The next words; ValueError if there are fewer."""
@@ -116,17 +148,17 @@ class _Words:
             return word
         if form == "flag":
             if word not in ("0", "1"):
-                raise ValueError(f"maximize must be 0 or 1; got {word[:40]}")
+                raise ValueError(f"expected 0 or 1; got {word[:40]}")
             return word == "1"
         if word == "none":
             return None
         if form == "objective":
             return _number(word.encode())
-        if word == "all":
+        if word == "all" and form != "order":
             return self.number() if form == "limit" else int(self.ids()[0])
         if form == "limit" and word == "rows":
             return self.numbers(nrows)
-        if form == "capacity" and word == "pairs":
+        if (form, word) in (("capacity", "pairs"), ("order", "vertices")):
             return self.ids(int(self.ids()[0]))
         raise ValueError(f"expected none, all, or one for each; got {word[:40]}")
 

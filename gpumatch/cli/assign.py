@@ -25,10 +25,7 @@ def add_to(commands: Any) -> None:
         "which forbids what is not stored; or -"
     )
     running.add_source(assign, text, is_needed=False)
-    text = "instead of costs: files with the points of rows and columns (.npy, .csv)"
-    add("--points", nargs=2, metavar=("X", "Y"), help=text)
-    text = "sqeuclidean (default), euclidean, cityblock, chebyshev or cosine: what a pair costs"
-    add("--metric", help=text)
+    add_points(assign)
     text = "what is to be least: sum, or bottleneck: the largest cost of a pair (default: sum)"
     add("--objective", default="sum", help=text)
     add("--maximize", action="store_true", help="look for the greatest total, or least cost")
@@ -40,6 +37,15 @@ def add_to(commands: Any) -> None:
     running.add_proof(assign)
     distributed.add_to(assign)
     assign.set_defaults(command=_assign)
+
+
+def add_points(command: argparse.ArgumentParser) -> None:
+    """The options that name points in place of costs."""
+    add = command.add_argument
+    text = "instead of costs: files with the points of rows and columns (.npy, .csv)"
+    add("--points", nargs=2, metavar=("X", "Y"), help=text)
+    text = "sqeuclidean (default), euclidean, cityblock, chebyshev or cosine: what a pair costs"
+    add("--metric", help=text)
 
 
 _WISHES = ("objective", "maximize", "cardinality", "cost_limit")
@@ -72,7 +78,7 @@ def _assign(options: argparse.Namespace) -> int:
         del wish["objective"]
         return _assign_on_ranks(options, wish, clock)
     with clock.part("read"):
-        costs = as_costs(_points(options)) if options.points else running.costs_of(options)
+        costs = as_costs(read_points(options)) if options.points else running.costs_of(options)
     solve = functools.partial(gpumatch.assign, costs)
     assignment = running.run(
         solve, options, costs.shape, wish, option_names("assignment"), costs.labels
@@ -84,10 +90,15 @@ def _assign(options: argparse.Namespace) -> int:
 
 def _check_source(options: argparse.Namespace) -> None:
     """Check that there is either a source of costs or points, and that a proof can be written."""
-    if options.proof is not None and (options.points or options.distributed):
-        raise ValueError("--proof is for stored costs, without --distributed")
+    if options.proof is not None and options.distributed:
+        raise ValueError("--distributed writes no proof")
     if options.proof is not None and options.objective not in _CERTIFICATES:
         raise ValueError(f"--proof is not for the objective {options.objective!r}")
+    check_points(options)
+
+
+def check_points(options: argparse.Namespace) -> None:
+    """Check that there is either a source of costs, or points, and no option of the other."""
     if options.points:
         if options.source is not None:
             raise ValueError(f"--points takes the place of costs, but there is {options.source}")
@@ -98,7 +109,7 @@ def _check_source(options: argparse.Namespace) -> None:
         raise ValueError("--metric is for --points only")
 
 
-def _points(options: argparse.Namespace, rows: Any = None) -> Any:
+def read_points(options: argparse.Namespace, rows: Any = None) -> Any:
     """The costs of the points in two files; `rows` gives the slice of this rank of so many."""
     import numpy as np
 
@@ -128,7 +139,7 @@ def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: C
             options,
             option_names("assignment"),
             load,
-            functools.partial(_points, options) if options.points else None,
+            functools.partial(read_points, options) if options.points else None,
         )
     how = {"algorithm": options.algorithm, **distributed.how(options)}
     solve = functools.partial(assign, block, **how, **wish)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gpumatch.cli import general, running, transport
+from gpumatch.cli import assign, general, running, transport
 
 PROVEN, REFUSED = 0, 1
 
@@ -18,7 +18,9 @@ def add_to(commands: Any) -> None:
     check = commands.add_parser("check", help=text, description=description, allow_abbrev=False)
     add = check.add_argument
     add("proof", metavar="FILE", help="the proof (.txt or .npz)")
-    running.add_source(check, "the matrix that was matched, or the costs that were assigned")
+    text = "the matrix that was matched, or the costs that were assigned"
+    running.add_source(check, text, is_needed=False)
+    assign.add_points(check)
     for option, text in (
         ("--supply", "of a flow: the masses of the rows, as for `transport`"),
         ("--demand", "of a flow: the masses of the columns"),
@@ -34,6 +36,7 @@ def add_to(commands: Any) -> None:
 def _check(options: argparse.Namespace) -> int:
     from gpumatch import certificates
 
+    assign.check_points(options)
     proof = certificates.load(options.proof)
     problem = _problem_of(proof.problem, options)
     try:
@@ -52,9 +55,15 @@ def _check(options: argparse.Namespace) -> int:
 
 def _problem_of(kind: str, options: argparse.Namespace) -> Any:
     """The graph, the matrix or the costs that a proof of this kind is one of."""
+    if options.points:
+        return assign.read_points(options)
     if kind.startswith("general"):
         return general.graph_of(running.read_matrix(options))[0]
-    return running.read_matrix(options) if kind == "matching" else running.read_costs(options)
+    return (
+        running.read_matrix(options)
+        if kind in ("matching", "edges")
+        else running.read_costs(options)
+    )
 
 
 def _masses(options: argparse.Namespace, costs: Any) -> dict[str, Any]:

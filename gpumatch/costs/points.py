@@ -144,6 +144,9 @@ class PointCosts(ComputedCosts):
     tensors: tuple[Any, ...] = (None, None, None, None)
     """X, Y and both offsets, where they were tensors, so that results become tensors, too."""
 
+    _given: tuple[Any, Any] | None = None
+    """What the caller gave for X and Y, if these are its directions."""
+
     def __init__(
         self,
         X: Any,
@@ -167,6 +170,7 @@ class PointCosts(ComputedCosts):
             raise ValueError("a callable metric needs points on the host")
         numbers = Magnitudes.of(rows, cols)
         if metric == "cosine":
+            self._given = X, Y
             rows, cols = directions(rows, "X"), directions(cols, "Y")
         sums = [
             checked_offsets(row_offset, rows, "row_offset"),
@@ -224,7 +228,17 @@ class PointCosts(ComputedCosts):
         costs = type(self).__new__(type(self))
         rounding = self.rounding._replace(added=added_by_offsets(points))
         costs._hold(self.metric, points, self.extent, rounding, self._numbers)
+        if self._given is not None:
+            costs._given = self._given[0][rows], self._given[1][cols]
         return costs
+
+    def given_points(self) -> tuple[Any, Any]:
+        """X and Y as the caller has them, in float64; directions are rounded, but these are not."""
+        if self.metric != "cosine":
+            return self.X, self.Y
+        if self._given is None:
+            raise TypeError("these costs of directions do not have the points that were given")
+        return checked_points(self._given[0], "X"), checked_points(self._given[1], "Y")
 
     @property
     def tensor(self) -> Any:

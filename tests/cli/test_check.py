@@ -61,6 +61,24 @@ def test_what_transport_proves_is_accepted_for_its_masses(gpumatch_cli, costs, t
         assert told in out
 
 
+@pytest.mark.parametrize("objective", ["sum", "bottleneck"])
+def test_what_points_prove_is_accepted(objective, gpumatch_cli, tmp_path):
+    files, proof = [str(tmp_path / name) for name in ("x.npy", "y.csv")], str(tmp_path / "p.txt")
+    np.save(files[0], np.array([[0.5, 1], [2, 5]]))
+    np.savetxt(files[1], np.array([[3.0, 4], [1, 1], [0, 9]]), delimiter=",")
+    points = "--points", *files, "--metric", "euclidean"
+    assert gpumatch_cli("assign", *points, "--objective", objective, "--proof", proof)[0] == 0
+    code, out, err = gpumatch_cli("check", proof, *points)
+    assert (code, err) == (0, "")
+    assert out.startswith("optimal: 2 pairs")
+    code, out, _ = gpumatch_cli("check", proof, *points[:3])
+    assert (code, out) == (
+        1, "refused: the proof is one of costs euclidean, but these are sqeuclidean\n"
+    )  # fmt: skip
+    assert_rejected(gpumatch_cli("check", proof, files[0], *points), "--points")
+    assert_rejected(gpumatch_cli("check", proof), "there are no costs")
+
+
 @pytest.mark.parametrize("triangle", ["both", "upper"])
 @pytest.mark.parametrize("how", [(), ("--weights", "--cardinality", "maximum")])
 def test_what_a_graph_proves_is_accepted(how, triangle, gpumatch_cli, tmp_path):
@@ -104,18 +122,14 @@ def test_nothing_unproven_is_written(gpumatch_cli, file, tmp_path):
 
 def test_bad_calls(gpumatch_cli, costs, file, tmp_path):
     proof = tmp_path / "proof.txt"
-    points = tmp_path / "points.npy"
-    np.save(points, np.eye(2))
     assert_rejected(gpumatch_cli("match", file, "--proof", "proof.mtx"), ".txt, .npz")
-    assert_rejected(
-        gpumatch_cli("assign", "--points", points, points, "--proof", proof), "stored costs"
-    )
+    assert_rejected(gpumatch_cli("assign", costs, "--distributed", "--proof", proof), "no proof")
     assert_rejected(gpumatch_cli("assign", costs, "--objective", "fair", "--proof", proof), "fair")
     given = "match", file, "--general", "--weights", "--algorithm", "suitor", "--proof", proof
     assert_rejected(gpumatch_cli(*given), "suitor")
     gpumatch_cli("assign", costs, "--proof", proof)
     assert_rejected(gpumatch_cli("check", proof, costs, "--supply", "3"), "supply")
-    for version, told in (("2", "no problem assignment in version 2"), ("3", "version 3")):
+    for version, told in (("2", "no problem assignment in version 2"), ("4", "version 4")):
         proof.write_text(f"gpumatch-proof {version}\nproblem assignment\n")
         assert_rejected(gpumatch_cli("check", proof, costs), "proof.txt", told)
     proof.write_bytes(bytes(range(256)))

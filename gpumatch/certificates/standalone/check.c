@@ -2,14 +2,18 @@
 
    cc -O2 -o check check.c -lm
    ./check PROBLEM.mtx PROOF.txt [SUPPLY.txt DEMAND.txt]
+   ./check --points X.mtx Y.mtx [--offsets R.txt S.txt] PROOF.txt [SUPPLY.txt DEMAND.txt]
    0: the proof holds, 1: it does not, 2: a file cannot be read
 
    PROBLEM is a Matrix Market file: coordinate or array, real, integer or pattern, general or
-   symmetric, without repeated entries. PROOF is the text form of gpumatch.certificates.save. What
+   symmetric, without repeated entries. X and Y are arrays with a line for each point; the metric is
+   that of the proof, which may be sqeuclidean, euclidean, cityblock or chebyshev. PROOF is the text form of gpumatch.certificates.save. What
    it must show is stated, with proofs, in docs/algorithms/proof_files.md; the numbers of the checks
    below are those of that page. SUPPLY and DEMAND have the masses of rows and columns, a number
    each; without them, a flow is one of the masses that its proof names.
-   Part 1 reads the files, part 2 adds exactly, part 3 checks.
+   Proofs of rankings, lexicographic bottlenecks, alternatives, edges, batches and cosines are not
+   checked here: they end with 2.
+   Part 1 reads the files, part 2 adds exactly, part 3 checks, part 4 has the command line.
 
    Encodings
    number   the sum hi + lo of two doubles, exact for every int64 and every double
@@ -120,6 +124,10 @@ static int64_t nrows, ncols, nnz, base, order, *ptr;
 static entry *entries;
 static int is_dense, is_pattern, has_floats, is_whole;
 
+static const char *metric; /* 0 of stored costs */
+static int64_t width;      /* the coordinates of a point, or 0 of stored costs */
+static double *points[2], *offsets[2];
+
 static int by_place(const void *a, const void *b) {
     const entry *x = a, *y = b;
     if (x->row != y->row) return x->row < y->row ? -1 : 1;
@@ -176,6 +184,71 @@ static void read_problem(const char *name) {
     qsort(entries, nnz, sizeof(entry), by_place);
     for (int64_t k = 1; k < nnz; ++k)
         if (!by_place(entries + k - 1, entries + k)) fail(2, "%s: a repeated entry", name);
+}
+
+static double *read_points(const char *name, int64_t *count) { /* an array of so many lines */
+    nnz = 0;
+    read_problem(name);
+    if (!is_dense || !ncols || (width && ncols != width)) fail(2, "%s: no such points", name);
+    double *found = memory(nnz, sizeof *found);
+    for (int64_t k = 0; k < nnz; ++k) {
+        found[k] = entries[k].cost.hi + entries[k].cost.lo + 0.0; /* no -0.0 */
+        if (!isfinite(found[k])) fail(2, "%s: a number is not finite", name);
+    }
+    *count = nrows, width = ncols;
+    free(entries);
+    return found;
+}
+
+static double *read_offsets(const char *name, int64_t length) {
+    char word[TOKEN];
+    double *found = memory(length, sizeof *found);
+    open_file(name);
+    for (int64_t k = 0; k < length; ++k) {
+        number one = next_number();
+        found[k] = one.hi + one.lo + 0.0;
+        if (!isfinite(found[k])) fail(2, "%s: a number is not finite", name);
+    }
+    if (next_word(word)) fail(2, "%s has more numbers than there are points", name);
+    fclose(file);
+    return found;
+}
+
+/* The sum of the differences, of their squares, or their maximum, each step rounded once. A
+   volatile product is not fused with the sum. */
+static double accumulated(int64_t i, int64_t j, double factor) {
+    double total = 0;
+    for (int64_t k = 0; k < width; ++k) {
+        double step = (points[0][i * width + k] - points[1][j * width + k]) * factor;
+        volatile double square = step * step;
+        if (!strcmp(metric, "chebyshev")) total = fmax(total, fabs(step));
+        else total += strcmp(metric, "cityblock") ? square : fabs(step);
+    }
+    return total;
+}
+
+static double distance_of(int64_t i, int64_t j) { /* as docs/algorithms/proof_files.md states it */
+    double found = accumulated(i, j, 1);
+    if (!strcmp(metric, "euclidean")) {
+        found = sqrt(found);
+        if (found <= 0x1p-450) found = fmin(sqrt(accumulated(i, j, 0x1p600)) / 0x1p600, 0x1p-450);
+        if (found >= 0x1p500) found = fmax(sqrt(accumulated(i, j, 0x1p-600)) / 0x1p-600, 0x1p500);
+    }
+    return offsets[0] ? found + (offsets[0][i] + offsets[1][j]) : found;
+}
+
+static void make_distances(void) { /* the costs of all pairs, rounded */
+    static const char *const metrics[] = {"sqeuclidean", "euclidean", "cityblock", "chebyshev"};
+    int is_known = 0;
+    for (int k = 0; k < 4; ++k) is_known |= !strcmp(metric, metrics[k]);
+    if (!is_known) fail(2, "costs of metric %s are not checked here", metric);
+    nnz = nrows * ncols, is_dense = has_floats = 1, is_whole = is_pattern = 0;
+    entries = memory(nnz, sizeof(entry));
+    for (int64_t k = 0; k < nnz; ++k) {
+        entry one = {k / ncols, k % ncols, 0, {distance_of(k / ncols, k % ncols), 0, 1}};
+        if (!isfinite(one.cost.hi)) fail(2, "a distance overflows");
+        entries[k] = one;
+    }
 }
 
 static void drop_zeros(void) { /* of a dense matrix, which are no edges */
@@ -252,15 +325,25 @@ static void hash_whole(uint64_t value) { /* eight bytes, the least first */
     for (int k = 0; k < 64; k += 8) hash_byte((unsigned char)(value >> k));
 }
 
-static void hash_cost(number cost) {
+static void hash_double(double value) {
     uint64_t bits;
-    double value = cost.hi + 0.0; /* no -0.0 */
-    if (!has_floats) {
-        hash_whole((uint64_t)((int64_t)cost.hi + (int64_t)cost.lo));
-        return;
-    }
+    value += 0.0; /* no -0.0 */
     memcpy(&bits, &value, 8);
     hash_whole(bits);
+}
+
+static void hash_cost(number cost) {
+    if (has_floats) hash_double(cost.hi);
+    else hash_whole((uint64_t)((int64_t)cost.hi + (int64_t)cost.lo));
+}
+
+static void hash_points(void) {
+    int64_t counts[] = {nrows, ncols};
+    hash_whole(width);
+    for (int side = 0; side < 2; ++side)
+        for (int64_t k = 0; k < counts[side] * width; ++k) hash_double(points[side][k]);
+    for (int side = 0; offsets[0] && side < 2; ++side)
+        for (int64_t k = 0; k < counts[side]; ++k) hash_double(offsets[side][k]);
 }
 
 static void make_rounds(void) { /* the first 32 bits of the fractions of cube roots of primes */
@@ -278,15 +361,17 @@ static void hash_problem(char *hex, const char *form, int as_pattern) {
     char head[TOKEN];
     const char *numbers = as_pattern ? "pattern" : has_floats ? "float64" : "int64";
     int as_dense = !strcmp(form, "dense");
+    if (width) form = "points", numbers = metric;
     snprintf(head, sizeof head, "gpumatch-problem 1 %s %s\n", form, numbers);
     make_rounds();
     hash_bytes(head, strlen(head));
     hash_whole(nrows), hash_whole(ncols);
+    if (width) hash_points();
     if (!as_dense) {
         for (int64_t i = 0; i <= nrows; ++i) hash_whole(ptr[i]);
         for (int64_t k = 0; k < nnz; ++k) hash_whole(entries[k].col);
     }
-    if (!as_pattern)
+    if (!as_pattern && !width)
         for (int64_t k = 0; k < nnz; ++k) hash_cost(entries[k].cost);
     uint64_t bits = 8 * hashed;
     hash_byte(0x80);
@@ -309,6 +394,7 @@ typedef struct { int64_t begin, end, parent; number price; } odd_set;
 static char digest[TOKEN], cardinality[TOKEN];
 static int maximize, has_objective, unit_exponent, has_float_unit;
 static number objective, gap, *row_limit;
+static double least_float; /* of a flow, in units */
 static vertex *vertices;
 static int64_t *row_to_col, *col_to_row, *row_ind, *col_ind, *flow_units, flows;
 static int64_t *capacity, capacities, covered[3], scale = 1, set_count;
@@ -415,6 +501,7 @@ static void next_flow(void) {
         isinf(unit.hi) || (!has_float_unit && unit_exponent != 1))
         fail(1, "the unit is no power of 2");
     --unit_exponent;
+    least_float = ldexp(0x1p-1074, -unit_exponent);
     expect("pair_capacity");
     if (!next_is("none", word)) {
         if (strcmp(word, "all") && strcmp(word, "pairs")) fail(2, "%s: a bad capacity", file_name);
@@ -481,12 +568,22 @@ static void read_proof(const char *problem, const char *name) {
     char word[TOKEN];
     open_file(name);
     expect("gpumatch-proof");
-    int64_t version = next_whole(1, 2);
+    int64_t version = next_whole(1, 3);
     expect("problem");
     next_word(word);
     for (kind = 0; kind <= WEIGHTS && strcmp(word, kinds[kind]); ++kind) {}
-    if (kind > WEIGHTS || version != (kind <= ASSIGNMENT ? 1 : 2))
+    if (kind > WEIGHTS) fail(2, "%s: proofs of problem %s are not checked here", name, word);
+    int is_of_points = version == 3 && ASSIGNMENT <= kind && kind <= TRANSPORT;
+    if (!is_of_points && version != (kind <= ASSIGNMENT ? 1 : 2))
         fail(2, "%s: version %" PRId64 " has no problem %s", name, version, word);
+    if (is_of_points != (width > 0)) fail(2, "%s: --points are for costs of points", name);
+    if (is_of_points) {
+        static char costs[TOKEN];
+        expect("costs");
+        next_word(costs);
+        metric = costs;
+        make_distances();
+    }
     if (kind == MATCHING || kind >= GENERAL) drop_zeros();
     if (kind >= GENERAL) make_simple(problem);
     find_rows();
@@ -540,7 +637,7 @@ static void read_masses(const char *name, int64_t first, int64_t length) {
     fclose(file);
 }
 
-/* ---- part 2: exact sums ---------------------------------------------------------------------- */
+/* ---- part 2: exact sums, and rounding -------------------------------------------------------- */
 
 #define LIMBS 76
 typedef struct { int64_t limb[LIMBS]; int count; } sum;
@@ -596,7 +693,7 @@ static double rounded_up(sum *s) { /* a double that is not below, from 0 on */
     return is_below ? nextafter(nextafter(found, INFINITY), INFINITY) : found;
 }
 
-static double distance(const sum *a, const sum *b) { /* |a - b|, rounded up */
+static double apart(const sum *a, const sum *b) { /* |a - b|, rounded up */
     sum off = *a, turned_off = *b;
     for (int k = 0; k < LIMBS; ++k) {
         off.limb[k] -= b->limb[k];
@@ -605,6 +702,7 @@ static double distance(const sum *a, const sum *b) { /* |a - b|, rounded up */
     return fmax(rounded_up(&off), rounded_up(&turned_off));
 }
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static double nearly(number x) { return x.hi + x.lo; }
 static double size_of(number x) { return fabs(nearly(x)); }
 
@@ -629,6 +727,21 @@ static double excess(const number *terms, int64_t count) { /* their sum, rounded
 static int exceeds(number a, number b) { /* a > b, exactly */
     if (isinf(a.hi) || isinf(b.hi)) return a.hi > b.hi;
     return excess((number[]){a, minus(b)}, 2) > 0;
+}
+
+/* What the rounding of computed costs may add to a gap, if the pairs cost `paid` in all. */
+static double blur_of(double gap, double paid, const number *limits) {
+    double heaviest = ldexp(1, -unit_exponent), sides[2] = {0, 0}, added = 0, limit = 0;
+    if (!width) return 0;
+    for (int64_t v = 0; v < order; ++v) {
+        heaviest = fmax(heaviest, (double)vertices[v].high);
+        sides[v >= nrows] += (double)vertices[v].high;
+        if (limits && v < nrows) limit = fmax(limit, size_of(limits[v]));
+        if (offsets[0]) added += fabs(v < nrows ? offsets[0][v] : offsets[1][v - nrows]);
+    }
+    double n = fmin(sides[0], sides[1]), share = 0x1p-53 * (double)(width + (offsets[0] ? 6 : 3));
+    double terms = 2 * paid + gap + 2 * n * limit + 8 * added * heaviest;
+    return (share * terms + 2 * n * (double)(width + 2) * 0x1p-1074) * (1 + 0x1p-20);
 }
 
 /* ---- part 3: the checks ---------------------------------------------------------------------- */
@@ -683,7 +796,7 @@ static void check_matching(void) {
 
 static void check_bottleneck(void) {
     number worst = {-INFINITY, 0, 0};
-    int64_t needed = is_cardinality("maximum") ? covered[COVER] : nrows < ncols ? nrows : ncols;
+    int64_t needed = is_cardinality("maximum") ? covered[COVER] : least(nrows, ncols);
     for (int64_t k = 0; k < nnz; ++k) {
         if (!entries[k].flow) continue;
         if (!is_allowed(entries + k)) fail(1, "entry %" PRId64 " is a forbidden pair", k);
@@ -743,10 +856,9 @@ static void make_prices(void) { /* 3, and prices of vertices that need nothing a
 }
 
 static int64_t room_of(const entry *e) {
-    int64_t room = vertices[e->row].high, of_col = vertices[base + e->col].high;
+    int64_t room = least(vertices[e->row].high, vertices[base + e->col].high);
     int64_t place = capacities == nnz ? e - entries : capacities ? e->row * ncols + e->col : 0;
-    if (of_col < room) room = of_col;
-    return capacity && capacity[place] < room ? capacity[place] : room;
+    return capacity ? least(capacity[place], room) : room;
 }
 
 /* The price of a pair less its cost, in `terms`: of its ends, its limit, and the sets around it. */
@@ -817,9 +929,9 @@ static void check_claims(double left, double allowance) { /* what the result say
     if (!isfinite(objective.hi) || !isfinite(own) || own < 0) fail(1, "a bad claim");
     add_scaled(&claimed, objective.hi, scale, -unit_exponent);
     add_scaled(&claimed, objective.lo, scale, -unit_exponent);
-    double off = distance(&paid, &claimed);
+    double off = apart(&paid, &claimed);
     int is_exact = is_whole && !has_float_unit && (kind == TRANSPORT || all <= 0x1p53);
-    if (off > 0 && (!objective.is_float || is_exact || off > 4 * 0x1p-52 * all))
+    if (off > 0 && (!objective.is_float || is_exact || off > 4 * 0x1p-52 * all + least_float))
         fail(1, "the objective is not what the pairs cost");
     if (fabs(own - left) > allowance) fail(1, "the gap is claimed to be %g, but is %g", own, left);
 }
@@ -836,30 +948,57 @@ static void check_total(void) { /* assignments, flows, and matchings of graphs w
         fail(1, "%" PRId64 " units, but the cover has %" PRId64, total, covered[COVER]);
     lower_prices();
     if (kind == WEIGHTS && is_largest) check_no_more_edges();
-    double left = distance(&paid, &bound); /* 4 */
-    int64_t pairs = kind == TRANSPORT ? (nrows < ncols ? nrows : ncols) : size;
+    double left = apart(&paid, &bound); /* 4 */
+    int64_t pairs = kind == TRANSPORT ? least(nrows, ncols) : size;
     double used = fmax(largest, fmin(largest_dual, 4.0 * (double)(pairs + 1) * largest));
-    double rounding = 16 * 0x1p-52 * (double)total * used * (double)scale;
+    double rounding = 16 * 0x1p-52 * (double)total * used * (double)scale + least_float;
     double allowance = is_whole ? 0 : rounding;
     if (is_whole && left < (double)scale) left = 0; /* for the best total is an integer */
     if (left > allowance) fail(1, "the duals leave a gap of %g", left);
+    double blur = blur_of(left, rounded_up(&magnitude), is_free ? row_limit : 0);
+    left += blur, allowance += blur;
     if (rounded_up(&moved) > (!has_float_duals ? 0 : kind == WEIGHTS ? allowance : rounding))
         fail(1, "the duals are not fair");
     check_claims(left, allowance);
-    double shown = maximize ? -nearly(objective) : nearly(objective);
-    printf("optimal: %" PRId64 " pairs of total %.17g, and a gap of %g\n", size, shown,
-           ldexp(left / (double)scale, unit_exponent));
+    printf("optimal: %" PRId64 " pairs of total %.17g, and a gap of %g\n", size,
+           nearly(maximize ? minus(objective) : objective), ldexp(left / scale, unit_exponent));
+}
+
+/* ---- part 4: the command line ---------------------------------------------------------------- */
+
+static void usage(void) {
+    fail(2, "check PROBLEM.mtx PROOF.txt [SUPPLY.txt DEMAND.txt], or\n"
+            "check --points X.mtx Y.mtx [--offsets R.txt S.txt] PROOF.txt [SUPPLY.txt DEMAND.txt]");
+}
+
+static char **read_costs(char **names) { /* what of the command line is left */
+    if (!names[0] || strcmp(names[0], "--points")) {
+        if (names[0]) read_problem(names[0]);
+        return names + (names[0] != 0);
+    }
+    if (!names[1] || !names[2]) usage();
+    int64_t lengths[2];
+    for (int side = 0; side < 2; ++side) points[side] = read_points(names[1 + side], lengths + side);
+    names += 3;
+    if (names[0] && !strcmp(names[0], "--offsets")) {
+        if (!names[1] || !names[2]) usage();
+        for (int side = 0; side < 2; ++side)
+            offsets[side] = read_offsets(names[1 + side], lengths[side]);
+        names += 3;
+    }
+    nrows = lengths[0], ncols = lengths[1];
+    return names;
 }
 
 int main(int count, char **names) {
-    char hex[TOKEN];
-    if (count != 3 && count != 5) fail(2, "check PROBLEM.mtx PROOF.txt [SUPPLY.txt DEMAND.txt]");
-    read_problem(names[1]);
-    read_proof(names[1], names[2]);
+    char hex[TOKEN], **rest = read_costs(names + 1), *problem = count > 1 ? names[1] : 0;
+    int is_flow = rest[0] && rest[1] && rest[2];
+    if (!problem || !rest[0] || (is_flow ? rest[3] != 0 : rest[1] != 0)) usage();
+    read_proof(problem, rest[0]);
     int has_numbers = kind != MATCHING && kind != GENERAL;
     if (has_numbers && is_pattern) fail(2, "a pattern has no costs");
-    if (count == 5 && kind != TRANSPORT) fail(2, "masses are for flows");
-    if (count == 5) read_masses(names[3], 0, nrows), read_masses(names[4], nrows, ncols);
+    if (is_flow && kind != TRANSPORT) fail(2, "masses are for flows");
+    if (is_flow) read_masses(rest[1], 0, nrows), read_masses(rest[2], nrows, ncols);
     hash_problem(hex, is_dense ? "dense" : kind >= GENERAL ? "graph" : "csr", !has_numbers);
     if (strcmp(hex, digest)) fail(1, "the proof is of another problem");
     if (maximize) turn_signs();
