@@ -15,6 +15,8 @@ T = TypeVar("T")
 def pairwise(combinations: Iterable[T], factors: Callable[[T], Mapping[str, Hashable]]) -> list[T]:
     """Some of the combinations, in their order and the same ones each time.
 
+    Those that hold the most new pairs come first, so that few are needed.
+
     Each two values of two factors that some combination holds are held by one of these. A fault
     that shows wherever certain values of one or two factors meet is seen as well as by all.
 
@@ -29,16 +31,32 @@ def pairwise(combinations: Iterable[T], factors: Callable[[T], Mapping[str, Hash
     order = list(range(len(every)))
     random.Random(0).shuffle(order)
     numbers: dict[tuple[str, Hashable], int] = {}  # of each value of each factor
-    met: set[tuple[int, int]] = set()
-    kept = []
-    for number in order:
-        values = factors(every[number]).items()
-        own = sorted([numbers.setdefault(value, len(numbers)) for value in values])
-        pairs = [pair for pair in itertools.combinations(own, 2) if pair not in met]
-        if pairs:
-            met.update(pairs)
-            kept.append(number)
+    bits: dict[tuple[int, int], int] = {}  # of each pair of these
+    left = [(number, _pairs(factors(every[number]), numbers, bits)) for number in order]
+    met, kept = 0, []
+    least = max((own.bit_count() for _, own in left), default=0)
+    while left:
+        some, left = left, []
+        for number, own in some:
+            new = (own & ~met).bit_count()
+            if new >= least:
+                met |= own
+                kept.append(number)
+            elif new:
+                left.append((number, own))
+        least = max(least * 4 // 5, 1)
     return [every[number] for number in sorted(kept)]
+
+
+def _pairs(
+    values: Mapping[str, Hashable],
+    numbers: dict[tuple[str, Hashable], int],
+    bits: dict[tuple[int, int], int],
+) -> int:
+    """The bits of all pairs of values of two factors."""
+    own = sorted([numbers.setdefault(value, len(numbers)) for value in values.items()])
+    pairs = itertools.combinations(own, 2)
+    return sum([bits.setdefault(pair, 1 << len(bits)) for pair in pairs])
 
 
 def pairwise_product(
