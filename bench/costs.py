@@ -63,7 +63,7 @@ class CostInstance:
         return self.name
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it."""
+        """True if a contender is to be measured on it."""
         return any(fnmatch(contender, pattern) for pattern in self.only)
 
     def facts(self, values: np.ndarray) -> dict[str, Any]:

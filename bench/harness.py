@@ -132,14 +132,14 @@ def warm_up(
 
 
 def _agree(one: float, other: float) -> bool:
-    """Whether two numbers are the same, up to rounding if they are not integers."""
+    """True if two numbers are the same, up to rounding if they are not integers."""
     if isinstance(one, int) and isinstance(other, int):
         return one == other
     return math.isclose(one, other, rel_tol=ROUNDING)
 
 
 def is_broken(result: Result) -> bool:
-    """Whether a contender failed in another way than by being slow."""
+    """True if a contender failed in another way than by being slow."""
     return "failed" in result and "at_least" not in result
 
 

@@ -51,7 +51,7 @@ class Instance:
         return self.base + RCP if self.permuted else self.base
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it."""
+        """True if a contender is to be measured on it."""
         return True
 
     def facts(self, matrix: csr_array) -> dict[str, Any]:

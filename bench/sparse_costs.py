@@ -66,7 +66,7 @@ class SparseInstance(Npz):
     suffix: ClassVar[str] = ".costs.npz"  # other suites keep graphs of the same names
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it."""
+        """True if a contender is to be measured on it."""
         if contender == SPRAL:
             return self.suits_spral
         return self.cardinality == "full" or contender in (OURS, ON_GPU)

@@ -228,7 +228,7 @@ class BipartiteGraph:
 
     @property
     def on_device(self) -> bool:
-        """Whether the arrays are on a GPU."""
+        """True if the arrays are on a GPU."""
         return not isinstance(self._either()[0], np.ndarray)
 
     @property
@@ -238,12 +238,12 @@ class BipartiteGraph:
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows -> columns is there already, so that `indptr` costs nothing."""
+        """True if rows -> columns is there already, so that `indptr` costs nothing."""
         return self._rows is not None
 
     @property
     def has_cols(self) -> bool:
-        """Whether columns -> rows is there already, so that `col_indptr` costs nothing."""
+        """True if columns -> rows is there already, so that `col_indptr` costs nothing."""
         return self._cols is not None
 
     @property

@@ -88,7 +88,7 @@ class Family:
 
     @property
     def seeded(self) -> bool:
-        """Whether the family is random."""
+        """True if the family is random."""
         return "seed" in inspect.signature(self.generate).parameters
 
     @property

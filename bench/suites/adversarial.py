@@ -69,7 +69,7 @@ class AdversarialInstance(SparseInstance):
         return Problem(*self.source)
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it."""
+        """True if a contender is to be measured on it."""
         is_dense = self.problem.is_dense
         if contender == ORTOOLS:
             return not is_dense and self.problem.rows == 1  # it takes squares

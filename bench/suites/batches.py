@@ -71,7 +71,7 @@ class Batch(KeptSeed):
     base = name
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it: one has no mixed sizes, and is slow."""
+        """True if a contender is to be measured on it: one has no mixed sizes, and is slow."""
         if contender == TORCH:
             return self.family != "detr" and self.shape != CLOUDS
         return contender == OURS or math.prod(self.shape) <= ON_HOST

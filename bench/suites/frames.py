@@ -82,7 +82,7 @@ class Frames(KeptSeed):
     base = name
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it: others take no ragged frames at once."""
+        """True if a contender is to be measured on it: others take no ragged frames at once."""
         return self.kind != "ragged" or contender not in (LAPCPP_AT_ONCE, LAPRUST_AT_ONCE)
 
     def draw(self, seed: int) -> list[np.ndarray]:

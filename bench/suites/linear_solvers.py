@@ -102,7 +102,7 @@ class MatrixInstance(Npz):
     suffix: ClassVar[str] = ".matrix.npz"  # other suites keep costs of the same names
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it."""
+        """True if a contender is to be measured on it."""
         return contender.removesuffix(ON_CPU) in self.contenders
 
     def original(self) -> csr_array:

@@ -64,7 +64,7 @@ class TransportInstance:
         return self.name
 
     def takes(self, contender: str) -> bool:
-        """Whether a contender is to be measured on it: POT takes no sparse costs."""
+        """True if a contender is to be measured on it: POT takes no sparse costs."""
         kind, size = self.source[:2]
         if contender == POT:
             return kind != "network"

@@ -228,7 +228,7 @@ class _Proof(ClaimedFlow):
         return rows[is_rounding], cols[is_rounding], amounts[is_rounding]
 
     def _fills_cut(self, optimal: bool) -> bool:
-        """Whether the flow is as large as the cut of pairs with capacities allows."""
+        """True if the flow is as large as the cut of pairs with capacities allows."""
         self.below_pairs, self.across_pairs = (
             tuple(np.concatenate(part) for part in zip(*found))
             for found in (self.below, self.across)

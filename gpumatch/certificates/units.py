@@ -94,7 +94,7 @@ def check_masses(name: str, given: Any, bounds: tuple[Any, Any], unit: float) ->
 
 
 def _are_near(masses: Any, units: Any, unit: float) -> bool:
-    """Whether each mass is clearly off by less than a unit; by nothing from units that are 1."""
+    """True if each mass is clearly off by less than a unit; by nothing from units that are 1."""
     values = array_of(np, masses.detach() if hasattr(masses, "detach") else masses)
     if values.shape not in ((), units.shape) or values.dtype.char not in "?bBhHiIlqefd":
         return False

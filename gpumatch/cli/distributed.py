@@ -38,7 +38,7 @@ def how(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def is_silent() -> bool:
-    """Whether this is a rank that leaves messages to rank 0."""
+    """True if this is a rank that leaves messages to rank 0."""
     mpi = sys.modules.get("mpi4py.MPI")
     return mpi is not None and mpi.COMM_WORLD.rank > 0
 

@@ -153,7 +153,7 @@ def file_of(source: str) -> str | os.PathLike[str] | None:
 
 
 def _is_of_the_collection(source: str) -> bool:
-    """Whether it is no file and has no ending: Group/Name, or a name that is told its group."""
+    """True if it is no file and has no ending: Group/Name, or a name that is told its group."""
     is_name = source.count("/") <= 1 and not os.path.splitext(source)[1]
     return source != STANDARD_INPUT and is_name and not os.path.exists(source)
 

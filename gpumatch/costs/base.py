@@ -137,7 +137,7 @@ class Costs(ABC):
 
     @property
     def on_device(self) -> bool:
-        """Whether the costs are on a GPU."""
+        """True if the costs are on a GPU."""
         return self.xp is not np
 
     @property
@@ -161,22 +161,22 @@ class Costs(ABC):
 
     @property
     def is_finite(self) -> bool:
-        """Whether no cost is infinite."""
+        """True if no cost is infinite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def is_complete(self) -> bool:
-        """Whether no pair is forbidden."""
+        """True if no pair is forbidden."""
         return self.is_finite and self.nnz == math.prod(self.shape)
 
     @property
     def has_matrix(self) -> bool:
-        """Whether the matrix is there already, so that `dense` costs nothing."""
+        """True if the matrix is there already, so that `dense` costs nothing."""
         return False
 
     @property
     def is_sparse(self) -> bool:
-        """Whether CSR is there already, so that `entries` costs nothing."""
+        """True if CSR is there already, so that `entries` costs nothing."""
         return False
 
     @property
@@ -196,7 +196,7 @@ class Costs(ABC):
 
     @property
     def is_computed(self) -> bool:
-        """Whether there is no matrix, so that each call of `tile` computes the costs."""
+        """True if there is no matrix, so that each call of `tile` computes the costs."""
         return False
 
     @property

@@ -43,7 +43,7 @@ def native(values: np.ndarray) -> np.ndarray | None:
 
 
 def _is_on_device(part: Any) -> bool:
-    """Whether an array, a sparse matrix or costs are on a device."""
+    """True if an array, a sparse matrix or costs are on a device."""
     if isinstance(part, Costs):
         return part.on_device
     return hasattr(getattr(part, "data", part), "__cuda_array_interface__") or hasattr(
@@ -70,7 +70,7 @@ def _dimensions(values: Any, name: str) -> int:
 
 
 def is_batch(source: Any) -> bool:
-    """Whether these are the costs of many problems: a list, or an array of three dimensions."""
+    """True if these are the costs of many problems: a list, or an array of three dimensions."""
     if isinstance(source, CostBatch):
         return True
     if isinstance(source, list):
@@ -177,17 +177,17 @@ class CostBatch(Sequence[Any]):
 
     @functools.cached_property
     def on_device(self) -> bool:
-        """Whether any costs are on a device."""
+        """True if any costs are on a device."""
         return not self._all_arrays and any(map(_is_on_device, self._parts))
 
     @functools.cached_property
     def _all_arrays(self) -> bool:
-        """Whether all costs are arrays of NumPy."""
+        """True if all costs are arrays of NumPy."""
         return set(map(type, self._parts)) <= {np.ndarray}
 
     @functools.cached_property
     def _are_filled(self) -> bool:
-        """Whether some costs are distances of points, and all others arrays of NumPy."""
+        """True if some costs are distances of points, and all others arrays of NumPy."""
         return self._array is None and all(
             type(part) is np.ndarray or _is_filled(part) for part in self._list
         )
@@ -218,7 +218,7 @@ class CostBatch(Sequence[Any]):
 
     @property
     def is_integer(self) -> bool:
-        """Whether all costs are integers."""
+        """True if all costs are integers."""
         return all(dtype.kind in "biu" for dtype in self._dtypes)
 
     def on_one_device(self) -> tuple[Any, np.dtype] | None:
@@ -251,7 +251,7 @@ class CostBatch(Sequence[Any]):
         return list(map(without_gaps, there)), dtype
 
     def are_made_on_device(self) -> bool:
-        """Whether all costs are distances of points whose matrices a device makes."""
+        """True if all costs are distances of points whose matrices a device makes."""
         return bool(self._list) and all(
             isinstance(part, PointCosts) and part.points_if(True) is not None for part in self._list
         )
@@ -298,11 +298,11 @@ class CostBatch(Sequence[Any]):
 
     @property
     def in_place(self) -> bool:
-        """Whether `read` gives the costs where they are, whatever it is asked for."""
+        """True if `read` gives the costs where they are, whatever it is asked for."""
         return self._array is not None and self._can_read(self._array)
 
     def _can_read(self, part: np.ndarray) -> bool:
-        """Whether compiled code reads an array as it is."""
+        """True if compiled code reads an array as it is."""
         return part.dtype in _READ_IN_PLACE and part.flags.c_contiguous
 
     def read(self, first: int, last: int, room: Callable[[int], np.ndarray]) -> np.ndarray:
@@ -344,7 +344,7 @@ class CostBatch(Sequence[Any]):
 
 
 def _is_filled(part: Any) -> bool:
-    """Whether compiled code writes the costs: distances of points on the host."""
+    """True if compiled code writes the costs: distances of points on the host."""
     return isinstance(part, PointCosts) and part.points is not None and not part.on_device
 
 

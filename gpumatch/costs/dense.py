@@ -140,7 +140,7 @@ class DenseCosts(Costs):
         return self._of(values, self.extent)
 
     def _is_normal(self) -> bool:
-        """Whether the extent shows that no cost of float32 is 0 or subnormal."""
+        """True if the extent shows that no cost of float32 is 0 or subnormal."""
         return self.low >= LEAST_NORMAL or self.high <= -LEAST_NORMAL
 
     def problem(self, maximize: bool, transposed: bool) -> DenseCosts:
@@ -235,7 +235,7 @@ class DenseCosts(Costs):
 
 
 def _has_subnormals(values: Any) -> bool:
-    """Whether any number of a float32 array is subnormal, which its bits tell even on a GPU.
+    """True if any number of a float32 array is subnormal, which its bits tell even on a GPU.
 
     Without the sign, and less 1, those of 0 are the greatest integer, and those of subnormal
     numbers are the least.

@@ -48,7 +48,7 @@ class Magnitudes(NamedTuple):
 
     @property
     def may_lose_squares(self) -> bool:
-        """Whether a distance that is not 0 may be so small or so large that it must be scaled."""
+        """True if a distance that is not 0 may be so small or so large that it must be scaled."""
         return self.step <= LEAST_ROOT or self.exponent > EXTREME
 
     def divided(self, exponent: int) -> Magnitudes:

@@ -430,12 +430,12 @@ class PointCosts(ComputedCosts):
 
     @property
     def _has_no_kernel(self) -> bool:
-        """Whether only array operations compute the costs: the GPU's kernels do not scale roots."""
+        """True if only array operations compute the costs: the GPU's kernels do not scale roots."""
         return self.on_device and self.points is None
 
     @property
     def _is_in_boxes(self) -> bool:
-        """Whether a tree of boxes finds what is near."""
+        """True if a tree of boxes finds what is near."""
         return self.points is not None and self.X.shape[1] <= IN_BOXES and self.nnz > FEW
 
     @property
@@ -448,7 +448,7 @@ class PointCosts(ComputedCosts):
         return power if self._are_divided_exactly(power) else 0
 
     def _are_divided_exactly(self, power: int) -> bool:
-        """Whether coordinates and offsets lose no digit if costs are divided by 2**power."""
+        """True if coordinates and offsets lose no digit if costs are divided by 2**power."""
         p = self._points
         exponent = power // DEGREES[self.metric]
         sides = [(p.rows, exponent), (p.cols, exponent)]

@@ -17,7 +17,7 @@ BLOCK = 2**16
 
 
 def is_canonical(indptr: np.ndarray, indices: np.ndarray, block: int = BLOCK) -> bool:
-    """Whether each row's indices increase strictly: sorted, no duplicates."""
+    """True if each row's indices increase strictly: sorted, no duplicates."""
     for begin in range(0, indices.size - 1, block):
         end = min(begin + block, indices.size - 1)
         falls = indices[begin + 1 : end + 1] <= indices[begin:end]

@@ -47,7 +47,7 @@ def canonical_size(
 
 @vector_kernel
 def are_canonical(indptr, indices, ncols, first, last):
-    """Whether the columns of rows first to last are inside, and those of each row increase.
+    """True if the columns of rows first to last are inside, and those of each row increase.
 
     They may fall only from a row to the next. So there are as many falls in all as at the begins
     of rows, which takes no branch.

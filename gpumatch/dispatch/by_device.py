@@ -131,12 +131,12 @@ def canonical_size(indptr: Any, indices: Any, shape: tuple[int, int], threads: i
 
 
 def symmetry_on_host(indptr: Any, indices: Any, weights: Any = None) -> Any:
-    """Whether canonical CSR on the host has both entries of each edge, with equal weights."""
+    """True if canonical CSR on the host has both entries of each edge, with equal weights."""
     return _symmetry_on_host()(indptr, indices, weights)
 
 
 def symmetry_on_device(indptr: Any, indices: Any, weights: Any = None) -> Any:
-    """Whether canonical CSR on a device has both entries of each edge, and finite weights."""
+    """True if canonical CSR on a device has both entries of each edge, and finite weights."""
     from gpumatch.cuda.general.symmetry import symmetry_of
 
     return symmetry_of(indptr, indices, weights)

@@ -128,7 +128,7 @@ def assign(
 
 
 def _agree_on_batch(block: Any, world: Communicator) -> bool:
-    """Whether each rank has problems of its own."""
+    """True if each rank has problems of its own."""
     batches = world.total(int(is_batch(block)))
     if batches not in (0, world.size):
         raise world.agreed(

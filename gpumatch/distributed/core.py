@@ -202,7 +202,7 @@ class Whole:
         return self.best.to_host() if self.other is None else self.other.solution()
 
     def _has_room(self) -> bool:
-        """Whether the root has memory for all costs, twice while they are put together."""
+        """True if the root has memory for all costs, twice while they are put together."""
         nbytes, has_room = self.world.total(int(self.costs.nbytes)), True
         if self.world.rank == core.ROOT and self.costs.on_device:
             try:

@@ -130,7 +130,7 @@ class Edges(NamedTuple):
 
     @property
     def is_by_rows(self) -> bool:
-        """Whether `pattern` is by rows."""
+        """True if `pattern` is by rows."""
         return True
 
     def pattern(self) -> Csr:
@@ -318,13 +318,13 @@ def _own(indices: Any) -> Any:
 def _is_canonical_at_once(
     indptr: Any, indices: Any, shape: tuple[int, int], threads: int = 1
 ) -> bool:
-    """Whether a kernel for many entries on the host says that arrays are canonical and in range."""
+    """True if a kernel for many entries on the host says that arrays are canonical and in range."""
     is_large = isinstance(indices, np.ndarray) and indices.size >= LARGE
     return is_large and canonical_size(indptr, indices, shape, threads) is not None
 
 
 def _is_canonical(indptr: Any, indices: Any, shape: tuple[int, int], threads: int = 1) -> bool:
-    """Whether arrays that are in range are canonical."""
+    """True if arrays that are in range are canonical."""
     if _is_canonical_at_once(indptr, indices, shape, threads):
         return True
     return csr_for(indices).is_canonical(indptr, indices)

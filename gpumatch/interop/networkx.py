@@ -322,7 +322,7 @@ def _as_number(value: Any, weight: Any) -> int | float | Fraction:
 
 
 def _is_float(number: int | Fraction) -> bool:
-    """Whether float64 holds it."""
+    """True if float64 holds it."""
     try:
         return float(number) == number
     except OverflowError:
@@ -342,7 +342,7 @@ def _shown(value: Any) -> str:
 
 
 def is_networkx(source: Any) -> bool:
-    """Whether `source` is a graph of networkx, or of its backend ``gpumatch``."""
+    """True if `source` is a graph of networkx, or of its backend ``gpumatch``."""
     return isinstance(source, NodeGraph) or is_instance(source, "networkx", "Graph")
 
 

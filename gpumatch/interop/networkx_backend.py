@@ -84,7 +84,7 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
-    """Whether the function can do this call; else why not."""
+    """True if the function can do this call; else why not."""
     given = inspect.signature(FUNCTIONS[name]).bind(*args, **kwargs).arguments
     G, algorithm = given["G"], given.get("matching_algorithm")
     if G.is_directed() and name in NO_DIRECTIONS:
@@ -104,7 +104,7 @@ def _name_of(algorithm: Any) -> str | None:
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
-    """Whether converting the graph repays; else why not. A call that names the backend runs."""
+    """True if converting the graph repays; else why not. A call that names the backend runs."""
     G = inspect.signature(FUNCTIONS[name]).bind(*args, **kwargs).arguments["G"]
     cache = getattr(G, "__networkx_cache__", None) or {}
     if cache.get("backends", {}).get(BACKEND):

@@ -202,7 +202,7 @@ def _make_exact(parts: Any, columns: np.ndarray) -> None:
 
 
 def _is_rounded(costs: np.ndarray) -> bool:
-    """Whether float64 may round what the integers of a problem add up to on paths."""
+    """True if float64 may round what the integers of a problem add up to on paths."""
     if costs.dtype.kind not in "iu" or costs.dtype.itemsize < 8 or costs.size == 0:
         return False
     largest = max(int(costs.max()), -int(costs.min()))

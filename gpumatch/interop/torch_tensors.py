@@ -36,7 +36,7 @@ _REAL = re.compile(r"bool|u?int(8|16|32|64)|b?float.*")
 
 
 def is_own(source: Any) -> bool:
-    """Whether `source` is a torch tensor."""
+    """True if `source` is a torch tensor."""
     return is_instance(source, "torch", "Tensor")
 
 

@@ -49,7 +49,7 @@ def canonical_csr(
 
 
 def _is_wide(values: np.ndarray) -> bool:
-    """Whether SciPy, which adds in the type of the values, adds these exactly."""
+    """True if SciPy, which adds in the type of the values, adds these exactly."""
     if values.dtype.kind in "iu":
         most = max(abs(int(values.min())), int(values.max()))
         return most * values.size <= np.iinfo(values.dtype).max

@@ -251,7 +251,7 @@ _FOR_LABELS = "; above labels, put a header such as source,target"
 
 
 def is_ambiguous(text: Text, header: Header) -> bool:
-    """Whether the lines could be those of a table as well: three numbers, and no known header."""
+    """True if the lines could be those of a table as well: three numbers, and no known header."""
     if header.is_known or header.width != 3:
         return False
     table = numbers(text, header.lines, [np.float64])

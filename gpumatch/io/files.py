@@ -181,7 +181,7 @@ def _parse_text(content: bytes, suffix: str, how: _How) -> Any:
 
 
 def _begins_with_numbers(text: Text) -> bool:
-    """Whether the first line is none of two labels and a value."""
+    """True if the first line is none of two labels and a value."""
     return len(text.fields) != 3 or any(map(is_number, text.fields[:2]))
 
 

@@ -24,12 +24,12 @@ PIECE = 2**24  # bytes of text parsed at a time
 
 
 def is_matrix_market(path: str | os.PathLike[str]) -> bool:
-    """Whether the file's name says that it is one, compressed or not."""
+    """True if the file's name says that it is one, compressed or not."""
     return suffix_of(Path(path)) in (".mtx", ".mm")
 
 
 def has_coordinates(path: str | os.PathLike[str]) -> bool:
-    """Whether it is one, and not of a dense array."""
+    """True if it is one, and not of a dense array."""
     if not is_matrix_market(path):
         return False
     with naming(path), opened(Path(path)) as file:

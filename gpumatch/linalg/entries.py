@@ -157,7 +157,7 @@ def small_entries(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
 
 
 def _is_vector(array: Any) -> bool:
-    """Whether it is an array of NumPy's own type with one dimension and no gaps."""
+    """True if it is an array of NumPy's own type with one dimension and no gaps."""
     return type(array) is np.ndarray and array.ndim == 1 and array.flags.c_contiguous
 
 
@@ -173,7 +173,7 @@ def _csr_parts(A: Any) -> tuple[Any, ...] | None:
 
 
 def is_small(shape: tuple[int, int], count: int) -> bool:
-    """Whether a matrix of this shape and so many entries is square and small, but not empty."""
+    """True if a matrix of this shape and so many entries is square and small, but not empty."""
     return shape[0] == shape[1] and 0 < count <= SMALL
 
 
@@ -199,7 +199,7 @@ def shared_entries(A: Any, threads: int = 1) -> Entries | None:
 
 
 def _are_plain(values: Any) -> bool:
-    """Whether all values are finite, and none is 0."""
+    """True if all values are finite, and none is 0."""
     if isinstance(values, np.ndarray):
         return bool(values.all() and np.isfinite(values).all())
     return not any_true((values == 0) | ~array_module(values).isfinite(values))
@@ -243,7 +243,7 @@ def usable_csr(A: Any) -> Any:
 
 
 def _lies_on_device(A: Any) -> bool:
-    """Whether the values of a matrix are on a GPU."""
+    """True if the values of a matrix are on a GPU."""
     if isinstance(A, tuple):
         parts = A[:3]
     else:
@@ -339,7 +339,7 @@ class Weights(NamedTuple):
 
     @property
     def are_finite(self) -> bool:
-        """Whether no value is 0, and all are finite: of other values, the weights are not."""
+        """True if no value is 0, and all are finite: of other values, the weights are not."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 

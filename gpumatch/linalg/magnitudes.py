@@ -70,7 +70,7 @@ def _magnitudes(values: Any, down: int = 0) -> Any:
 
 
 def _fits(magnitudes: Any, n: int) -> bool:
-    """Whether n of these can be summed as they are."""
+    """True if n of these can be summed as they are."""
     largest = magnitudes.max().item() if magnitudes.size else 0
     if magnitudes.dtype.kind in "iu":
         return (n + 1) * largest < TOO_LARGE

@@ -452,7 +452,7 @@ class _Bounded:
 
 
 def _are_whole(values: np.ndarray) -> bool:
-    """Whether all capacities are whole numbers or infinity."""
+    """True if all capacities are whole numbers or infinity."""
     return values.dtype.kind != "f" or bool((values == np.floor(values)).all())
 
 
@@ -473,7 +473,7 @@ def _joined(found: BoundedSolution) -> np.ndarray:
 def _is_below(
     costs: np.ndarray, limit: Any, row_dual: np.ndarray, col_dual: np.ndarray
 ) -> np.ndarray:
-    """Whether costs less the limit are below the sum of two duals, exactly."""
+    """True if costs less the limit are below the sum of two duals, exactly."""
     if costs.dtype.kind == "i":
         return costs - limit - row_dual - col_dual < 0
     slack, _ = sum_of([costs, np.full(costs.size, -limit), -row_dual, -col_dual])

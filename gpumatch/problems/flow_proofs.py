@@ -62,7 +62,7 @@ class Minimised:
 
     @property
     def has_lower(self) -> bool:
-        """Whether a lower bound counts, beyond those of rows that ship all they have."""
+        """True if a lower bound counts, beyond those of rows that ship all they have."""
         return self.cols.has_lower or (not self.goal.is_full and self.rows.has_lower)
 
 

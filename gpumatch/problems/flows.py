@@ -375,7 +375,7 @@ class _Network:
         return values
 
     def uses_far(self, found: TransportSolution) -> bool:
-        """Whether a pair that costs `far` carries anything."""
+        """True if a pair that costs `far` carries anything."""
         nrows, ncols = self.row_of.size, self.col_of.size
         if self.far is None:
             return False

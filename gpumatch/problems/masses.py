@@ -72,7 +72,7 @@ class Masses(NamedTuple):
 
     @property
     def are_whole(self) -> bool:
-        """Whether the masses were given as integers."""
+        """True if the masses were given as integers."""
         return isinstance(self.unit, int)
 
 

@@ -94,7 +94,7 @@ class _Masses:
 
 
 def _is_list(mass: Any) -> bool:
-    """Whether this is a list of masses, one a problem, and not a list of numbers."""
+    """True if this is a list of masses, one a problem, and not a list of numbers."""
     return isinstance(mass, list) and bool(mass) and has_length(mass[0])
 
 

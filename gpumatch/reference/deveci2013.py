@@ -126,7 +126,7 @@ class System:
 
     @property
     def right_paths(self) -> bool:
-        """Whether it has the last improvement of section 3 (L0 = 2): APsB-GPUBFS-WR alone."""
+        """True if it has the last improvement of section 3 (L0 = 2): APsB-GPUBFS-WR alone."""
         return self.shortest_only and self.has_roots
 
 

@@ -1,4 +1,4 @@
-"""Whether canonical CSR is an undirected graph: both entries of each edge, with one weight.
+"""True if canonical CSR is an undirected graph: both entries of each edge, with one weight.
 
 The rows are read in their order. Each entry (u, v) above the diagonal must find its twin, which is
 the next entry of row v that no earlier row has found. When row u itself is read, all of its entries
@@ -25,7 +25,7 @@ _STRAY = -1
 
 
 class Symmetry(NamedTuple):
-    """Whether a matrix is symmetric, and how many of the entries read are on its diagonal."""
+    """True if a matrix is symmetric, and how many of the entries read are on its diagonal."""
 
     is_symmetric: bool
     loops: int

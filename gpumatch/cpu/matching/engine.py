@@ -242,6 +242,6 @@ def _search_rows(
 
 
 def _saturated(mate: np.ndarray, indptr: np.ndarray) -> bool:
-    """Whether all vertices that have edges are matched."""
+    """True if all vertices that have edges are matched."""
     unmatched = np.flatnonzero(mate < 0)
     return bool(np.all(indptr[unmatched + 1] == indptr[unmatched]))

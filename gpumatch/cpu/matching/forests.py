@@ -264,7 +264,7 @@ def _release(rows, cols, marks, released):
 
 @kernel
 def _have_more_edges(released, rows, cols, limit):
-    """Whether the released pairs have more than ``limit`` edges."""
+    """True if the released pairs have more than ``limit`` edges."""
     edges = 0
     for row in released:
         col = rows.mate[row]

@@ -1,4 +1,4 @@
-"""Whether this Numba has the private parts that `gpumatch.cpu.numba_tools.short_calls` depends on.
+"""True if this Numba has the private parts that `gpumatch.cpu.numba_tools.short_calls` depends on.
 
 These are the order of the fields in Numba's struct of an array, two functions of its C library, and
 what these do with a struct without an owner. Numba promises none of it. Another version could read
@@ -30,7 +30,7 @@ VALUES = np.arange(24).reshape(4, 6)
 
 @functools.cache
 def short_calls_work() -> bool:
-    """Whether all is as expected. The first call compiles a function, or loads it."""
+    """True if all is as expected. The first call compiles a function, or loads it."""
     try:
         return _has_fields() and _has_functions() and _passes_arrays()
     except Exception:  # then the private parts are not as expected
@@ -49,7 +49,7 @@ def _has_functions() -> bool:
 
 
 def _passes_arrays() -> bool:
-    """Whether a whole and a strided array arrive as they are, and rows come back as copies."""
+    """True if a whole and a strided array arrive as they are, and rows come back as copies."""
     borrowed = Borrowed(entry_of(VALUES.dtype), 2)
     look = _look.compile(Rows(types.int64, 2)(borrowed, borrowed))
     whole, part, seen = VALUES.copy(), VALUES[::2, ::-3], np.zeros((1, 4), VALUES.dtype)

@@ -225,9 +225,9 @@ def fair_row_duals(indptr, indices, costs, price, far, row_dual, first, last):
             continue
         least, error = far, 0.0
         for entry in range(indptr[row], indptr[row + 1]):
-            cost, paid = costs[entry], price[indices[entry]]
-            there = cost - paid
-            here = lost(cost, paid, there)
+            cost, price_there = costs[entry], price[indices[entry]]
+            there = cost - price_there
+            here = lost(cost, price_there, there)
             others = error if there == least else 0.0  # rounding keeps the order
             error = lesser(here, others) if there <= least else error
             least = lesser(there, least)

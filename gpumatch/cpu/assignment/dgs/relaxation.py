@@ -28,11 +28,11 @@ PATIENCE = 2
 
 
 @kernel
-def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
+def relax(entries, price, held, duals, lowered, is_fixed, dear, first, last):
     """One sweep over rows first to last.
 
-    ``minima`` gets the least that a row can pay, at most ``dear``. ``lowered`` gets the prices at
-    which a row would pay no less than ``held``, for all columns whose price is not fixed.
+    ``duals`` gets those of the rows at these prices, at most ``dear``. ``lowered`` gets the prices
+    at which no row's dual would be less than ``held``, for all columns whose price is not fixed.
     """
     for row in range(first, last):
         least = dear
@@ -42,7 +42,7 @@ def relax(entries, price, held, minima, lowered, is_fixed, dear, first, last):
             least = lesser(least, cost - price[col])
             before = lowered[col]
             lowered[col] = before if is_fixed[col] else lesser(before, cost - held[row])
-        minima[row] = least
+        duals[row] = least
 
 
 def begin_bound(task: AssignmentTask) -> np.ndarray:
@@ -79,35 +79,35 @@ def _sweep(task: AssignmentTask, price: np.ndarray) -> bool:
     entries, far = costs.entries(), costs.far
     rows = np.flatnonzero(row_to_col >= 0)
     cols = row_to_col[rows]
-    paid = costs.at(rows, cols).astype(price.dtype)
+    pair_costs = costs.at(rows, cols).astype(price.dtype)
     dear = price.dtype.type(far if limit is None else limit)
     held = np.full(row_to_col.size, dear)
-    minima, lowered = np.empty_like(row_dual), np.empty_like(price)
+    duals, lowered = np.empty_like(row_dual), np.empty_like(price)
     is_fixed = np.ones(price.size, bool)
     is_fixed[cols] = False
     farthest = (row_to_col.size + 1) * costs.largest  # of any price from 0
-    total = float(paid.sum(dtype=np.float64))
+    total = float(pair_costs.sum(dtype=np.float64))
     total += 0 if limit is None else float(limit) * (row_to_col.size - rows.size)
     gap, in_vain = np.inf, 0
     step = max(1, BUDGET * row_to_col.size // max(costs.nnz, 1))
     for _ in range(SWEEPS):
-        held[rows] = paid - price[cols]
+        held[rows] = pair_costs - price[cols]
         lowered[:] = price
         for first in range(0, held.size, step):
             last = min(first + step, held.size)
             relax(
                 entries, price, held,  # IN
-                minima, lowered,  # OUT
+                duals, lowered,  # OUT
                 is_fixed, dear, first, last,  # IN
             )  # fmt: skip
             if control.tick(rows.size):
                 return False
-        missed = total - float(minima.sum(dtype=np.float64) + price.sum(dtype=np.float64))
+        missed = total - float(duals.sum(dtype=np.float64) + price.sum(dtype=np.float64))
         in_vain = 0 if missed < 0.9 * gap else in_vain + 1
         if missed < gap:
             gap = missed
             solution.has_duals = solution.are_fair = False
-            row_dual[:], col_dual[:] = minima, price
+            row_dual[:], col_dual[:] = duals, price
             solution.has_duals = True
         if in_vain == PATIENCE or (lowered == price).all():
             break

@@ -40,7 +40,7 @@ class Bidders:
     Attributes
     ----------
     row_dual : numpy.ndarray
-        What each row pays for its column, or would have paid when it bid last.
+        The dual of each row, as its last bid left it.
     is_slack, is_slack_col : numpy.ndarray
         True for rows, and for columns, whose pairs may not be tight.
     transposed : tuple or None
@@ -175,7 +175,7 @@ class Bidders:
     # -- duals and slack pairs ---------------------------------------------------------------------
 
     def price_rows(self) -> None:
-        """Set what rows pay, or must: their least reduced costs, because all pairs are tight."""
+        """Set the duals of rows to their least reduced costs, because all pairs are tight."""
         paths = self.paths
         if paths.row_dual is None:
             paths.write_row_duals(self.row_dual)
