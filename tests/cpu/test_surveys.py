@@ -51,6 +51,12 @@ def test_one_fault_is_enough(seed, offsets):
             assert found == (pair[0][-1] if is_canonical(*pair, shape) else None)
 
 
+def test_a_row_of_one_entry_may_precede_lesser_columns():
+    """In the first row of a block, and in all others."""
+    indices = np.arange(8, dtype=np.int32)[::-1].copy()
+    assert surveys.canonical_size(np.arange(9), indices, (8, 8), 1) == 8
+
+
 def test_other_arrays_are_not_looked_at():
     indptr, indices, shape = np.array([0, 1, 2]), np.array([0, 1], np.int32), (2, 2)
     assert surveys.canonical_size(indptr, indices, shape, 1) == 2
