@@ -83,8 +83,9 @@ OUTSIDE = np.int32(-(2**31))
 """The label of vertices that the search must not enter."""
 
 _HEAD, _TAIL, _FOUND, _READ, _WALKS, _NEXT, _TOP, _BEFORE, _SPENT = range(9)
-"""``counts[BEFORE]`` are the edges read before the tree that grows, ``counts[SPENT]`` those of trees
-that were dissolved."""
+"""Of edges, ``counts[BEFORE]`` were read before the tree that grows, ``counts[SPENT]`` by trees
+that were dissolved.
+"""
 _ROOT = 3  # the slot 0 would look like no tree
 _MOST_WALKS = 2**31 - 1
 SLACK, LEAST = 0.1, 2**14
