@@ -12,19 +12,22 @@ Reference: Schrijver, *Combinatorial Optimization*, 2003, section 27.1.
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
 
+from gpumatch.dispatch.registry import did_you_mean, option_names
 from gpumatch.general.graph import Graph, weighted_of
-from gpumatch.general.weights import maximum_weight_matching
+from gpumatch.general.weights import PROBLEM, maximum_weight_matching
 from gpumatch.numeric.exact_sums import summands
+from gpumatch.numeric.fair_duals import two_sum
 from gpumatch.results.edge_set import EdgeSet
 from gpumatch.running.control import with_interrupts_result, without_result
 
-__all__ = ["edge_cover", "total_of"]
+__all__ = ["edge_cover", "refuse_others", "total_of"]
 
 LARGEST = 2**55
 """Integer weights are below this, so that what edges save is below 2**58."""
@@ -67,9 +70,7 @@ def edge_cover(
     >>> cover.edges().tolist(), cover.objective, cover.proven
     ([[0, 1], [1, 2], [1, 3]], 8, True)
     """
-    for name in ("cardinality", "maximize"):
-        if name in options:
-            raise TypeError(f"edge_cover got an unexpected argument {name!r}")
+    refuse_others(edge_cover, options)
     graph = weighted_of(G, weight, triangle, maximize=False)
     weights = graph.weights
     assert weights is not None
@@ -77,8 +78,7 @@ def edge_cover(
     owners = np.repeat(np.arange(graph.order, dtype=np.int32), np.diff(graph.indptr))
     cheapest = _cheapest(graph, weights)
     pays = np.maximum(weights[cheapest], 0)
-    saved = pays[owners] + pays[graph.indices] - weights
-    saved[weights < 0] = 0
+    saved, lost = _saved(pays[owners], pays[graph.indices], weights)
     source = graph._replace(weights=saved)
     matching: Any = without_result(lambda: maximum_weight_matching(source, **options))
     is_taken = weights < 0
@@ -90,13 +90,47 @@ def edge_cover(
     keys, first = np.unique(low.astype(np.int64) * graph.order + high, return_index=True)
     n = max(graph.order, 1)
     objective = total_of(weights[is_taken][first])
-    return EdgeSet(keys // n, keys % n, objective, matching.gap, matching, graph.nodes)
+    gap = matching.gap if weights.dtype.kind != "f" else _widened(matching.gap, lost, graph)
+    return EdgeSet(keys // n, keys % n, objective, gap, matching, graph.nodes)
+
+
+def refuse_others(front_door: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise TypeError for names that are no options of the matching behind a front door."""
+    decided = {"weight", "triangle", "cardinality", "maximize"}
+    matching = inspect.signature(maximum_weight_matching).parameters.values()
+    known = {p.name for p in matching if p.kind == p.KEYWORD_ONLY} | {*option_names(PROBLEM)}
+    for name in given:
+        if name in decided or name not in known:
+            text = f"{front_door.__name__} got an unexpected argument {name!r}"
+            raise TypeError(text + did_you_mean(name, sorted(known - decided | {"weight"})))
 
 
 def total_of(weights: np.ndarray) -> Any:
     """The sum of weights: a Python int for integers."""
     terms = summands(weights)
     return sum(terms) if weights.dtype.kind != "f" else math.fsum(terms)
+
+
+def _saved(one: np.ndarray, other: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
+    """What edges save, 0 for weights below 0, and how far floats may be from that."""
+    if weights.dtype.kind != "f":
+        return np.where(weights < 0, 0, one + other - weights), None
+    sums, first = two_sum(one, other)
+    saved, second = two_sum(sums, -weights)
+    lost = abs(first) + abs(second)
+    return np.where(weights < 0, 0.0, saved), np.where(weights < 0, 0.0, lost)
+
+
+def _widened(gap: float, lost: np.ndarray, graph: Graph) -> float:
+    """The gap of a matching of rounded savings, as one of the true ones; rounded up.
+
+    No matching saves more than it seems to by more than half of the sum over the vertices of what
+    their edges have lost at most, because each edge has two vertices. Ours saves no less by more.
+    """
+    most = np.maximum.reduceat(lost, graph.indptr[:-1]) if lost.size else lost
+    if not most.any():
+        return gap
+    return math.nextafter(math.fsum([gap, math.fsum(most) * (1 + 2.0**-50)]), math.inf)
 
 
 def _check(graph: Graph, weights: np.ndarray) -> None:

@@ -139,6 +139,8 @@ def weighted_of(
         an edge has other weights in the two triangles of a matrix.
     """
     _check_triangle(triangle)
+    if not isinstance(weight, Hashable):
+        raise TypeError(f"weight must be the name of an attribute; got {weight!r}")
     if isinstance(source, Graph):
         ones = np.ones(source.indices.size, np.int64)
         return source if source.weights is not None else source._replace(weights=ones)
@@ -310,7 +312,7 @@ def _without_loops(
 
 
 def _check_triangle(triangle: str) -> None:
-    if triangle not in TRIANGLES:
+    if not (isinstance(triangle, str) and triangle in TRIANGLES):
         raise ValueError(f"triangle must be one of {TRIANGLES}; got {triangle!r}")
 
 

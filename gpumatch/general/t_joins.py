@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.general.covers import total_of
+from gpumatch.general.covers import refuse_others, total_of
 from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.general.weights import maximum_weight_matching
 from gpumatch.numeric.arrays import array_of, first_true, index_array
@@ -93,9 +93,7 @@ def t_join(
     >>> join.edges().tolist(), join.objective
     ([[0, 1], [0, 3]], 5)
     """
-    for name in ("cardinality", "maximize"):
-        if name in options:
-            raise TypeError(f"t_join got an unexpected argument {name!r}")
+    refuse_others(t_join, options)
     graph = weighted_of(G, weight, triangle, maximize=False)
     is_odd = _marks(_listed(T), graph)
     owners = np.repeat(np.arange(graph.order), np.diff(graph.indptr))
@@ -124,6 +122,10 @@ def t_join(
 def _listed(T: Any) -> Any:
     """An array as it is, and a list of anything else, which may be readable once only."""
     if hasattr(T, "dtype"):
+        if T.ndim != 1 or T.dtype.kind == "b":
+            raise TypeError(
+                f"T must be a list of vertices; got an array of {T.dtype}, of shape {T.shape}"
+            )
         return T
     try:
         return list(T)
@@ -135,7 +137,7 @@ def _marks(T: Any, graph: Graph) -> np.ndarray:
     """The marks of the vertices of T, checked."""
     if graph.nodes is not None:
         numbers = {node: number for number, node in enumerate(graph.nodes)}
-        strange = [node for node in T if node not in numbers]
+        strange = [node for node in T if not isinstance(node, Hashable) or node not in numbers]
         if strange:
             raise ValueError(f"T: {strange[0]!r} is no node of the graph")
         T = [numbers[node] for node in T]

@@ -24,7 +24,7 @@ class EdgeSet:
     objective : int or float
         The total weight: a Python int for integers.
     gap : int or float
-        No such set weighs less by more, up to the rounding of floats.
+        No such set weighs less by more.
     proven : bool
         True if the weight is the least.
     matching : GeneralWeightMatching

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -54,6 +55,25 @@ def test_random_graphs(kind):
         assert cover.objective == pytest.approx(lightest(edges, weights, n), rel=1e-12)
 
 
+def test_the_gap_of_floats_counts_what_is_lost_of_what_edges_save():
+    """Small weights vanish beside large ones, and then a cover may be heavier than the lightest."""
+    rng = np.random.default_rng(4)
+    numbers = np.array([0, 1, 1 + 2.0**-52, 1 - 2.0**-53, 2.0**-54, 2.0**-60, 3, 3 - 2.0**-51, 0.3])
+    heavier = 0
+    for _ in range(60):
+        ring = np.arange(6)
+        edges = np.concatenate([np.stack([ring, (ring + 1) % 6], axis=1), [(0, 3), (1, 4)]])
+        weights = rng.choice(numbers, len(edges))
+        exact = np.array([*map(Fraction, weights.tolist())], object)
+        cover = gm.general.edge_cover((edges, weights))
+        total = dict(zip(map(frozenset, edges.tolist()), exact))
+        excess = sum(total[frozenset(pair)] for pair in cover.edges().tolist())
+        excess -= lightest(edges, exact, 6)
+        assert 0 <= excess <= cover.gap < 1e-14
+        heavier += excess > cover.matching.gap
+    assert heavier > 0
+
+
 def test_unit_weights_are_gallais():
     """A smallest edge cover has n edges less those of a maximum matching."""
     edges = complete(9)
@@ -81,6 +101,7 @@ def test_nodes_and_errors():
         gm.general.edge_cover(G, weight="cost")
     with pytest.raises(ValueError, match="too large"):
         gm.general.edge_cover(([(0, 1)], [2**55]))
-    with pytest.raises(TypeError, match="cardinality"):
-        gm.general.edge_cover(([(0, 1)], [1]), cardinality="any")
+    for name in ("cardinality", "weigth"):
+        with pytest.raises(TypeError, match=f"edge_cover got an unexpected argument '{name}'"):
+            gm.general.edge_cover(([(0, 1)], [1]), **{name: "any"})
     assert covered(np.zeros((0, 0))).size == 0

@@ -157,3 +157,12 @@ def test_graphs_of_every_kind(make):
     assert graph.nodes == ["z", "y", "x"]
     assert weights_of(graph) == {(1, 2): 4}
     assert repr(graph) == "Graph(3 vertices, 1 edges, weights of int64)"
+
+
+def test_arguments_of_the_wrong_type_are_named():
+    edges = [(0, 1), (1, 2), (0, 2)], [1, 2, 3]
+    with pytest.raises(TypeError, match=r"weight must be the name of an attribute; got \['w'\]"):
+        weighted_of(nx.Graph([(0, 1)]), ["w"])
+    for triangle in (1, np.array(["upper", "lower"])):
+        with pytest.raises(ValueError, match="triangle must be one of"):
+            weighted_of(edges, triangle=triangle)

@@ -64,6 +64,11 @@ def test_nodes_and_errors():
     assert gm.general.t_join(G, []).size == 0
     assert gm.general.t_join(G, iter(["a", "c"])).objective == 2
     assert gm.general.t_join(([(0, 1), (1, 2)], [1, 2]), {0, 2}).objective == 3
+    for T in (np.ones(2, bool), np.array([[0, 1]])):
+        with pytest.raises(TypeError, match="T must be a list of vertices; got an array of"):
+            gm.general.t_join(([(0, 1)], [1]), T)
+    with pytest.raises(TypeError, match="t_join got an unexpected argument 'maximize'"):
+        gm.general.t_join(([(0, 1)], [1]), [0, 1], maximize=False)
     with pytest.raises(TypeError, match="T must be a list of vertices; got int"):
         gm.general.t_join(G, 3)
     for T, message in (
