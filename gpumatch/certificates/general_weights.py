@@ -347,8 +347,9 @@ class _Covers(NamedTuple):
         return cls(tails, heads, around, dual, family, total, size)
 
     def least(self) -> float:
-        """A number that is no more than what covers any edge."""
-        return float((self.total - NEAR * self.size).min(initial=math.inf))
+        """A number that is no more than what covers any edge; NaN if sums are beyond float64."""
+        with np.errstate(invalid="ignore"):
+            return float((self.total - NEAR * self.size).min(initial=math.inf))
 
 
 def _repair(
@@ -365,7 +366,9 @@ def _repair(
         terms += [-part[tails], -part[heads]]
     terms += [-part[around] for part in covers.family.above]
     if any(most(term) >= HUGE / 4 for term in terms):
-        missing = excess([np.nextafter(term * SHRINK, math.inf) for term in terms]) / SHRINK
+        missing = excess([np.nextafter(term * SHRINK, math.inf) for term in terms])
+        with np.errstate(over="ignore"):
+            missing = missing / SHRINK
     else:
         missing = excess(terms)
     repair = np.zeros(covers.dual.size)
@@ -373,7 +376,15 @@ def _repair(
     if not missing.size or not missing.max() > 0:
         return repair, None
     at = int(missing.argmax())
+    if missing[at] == math.inf:
+        raise _uncovered(int(tails[at]), int(heads[at]))
     return repair, (int(tails[at]), int(heads[at]))
+
+
+def _uncovered(one: int, other: int) -> CertificateError:
+    return CertificateError(
+        f"the duals of edge ({one}, {other}) and of the sets around it are less than its weight"
+    )
 
 
 def _bound(
@@ -393,8 +404,9 @@ def _bound(
     level = units_of(dual.min().item())
     bound -= missing * level
     least = covers.least()
-    is_largest = missing < 2 or least == math.inf
-    if is_largest or bound + 2 * level < (size + 1) * units_of(least):
+    if missing < 2 or least == math.inf:
+        return bound
+    if math.isfinite(least) and bound + 2 * level < (size + 1) * units_of(least):
         return bound
     return None
 
@@ -416,10 +428,7 @@ def _check_optimal(
         )
     lacking = nearest(sum_in_units(repair))
     if worst is not None and lacking > allowance:
-        raise CertificateError(
-            f"the duals of edge ({worst[0]}, {worst[1]}) and of the sets around it are less than "
-            "its weight"
-        )
+        raise _uncovered(*worst)
     if proof.gap == math.inf:
         raise CertificateError(f"the duals do not prove that there are no more than {size} edges")
     if not proof.gap <= allowance or (is_whole and proof.gap < 0):

@@ -328,6 +328,11 @@ class _Problem:
             vertex_dual, set_dual = (_as_floats(a, places) for a in (vertex_dual, sets.dual))
             sets = sets._replace(dual=set_dual)
             common = float(_as_floats(np.array([level]), places)[0])
+            if not (math.isfinite(common) and np.isfinite(vertex_dual).all()):
+                raise ValueError(
+                    f"weights up to {magnitude(self.weights)} of a graph of {self.graph.order} "
+                    "vertices have duals beyond float64: scale them"
+                )
         total = summands(paid)
         is_integer = places is None
         objective = sum(total) if is_integer else _float_sum(total)
@@ -337,7 +342,7 @@ class _Problem:
             solution.mate,
             sign * vertex_dual,
             sets._replace(dual=sign * sets.dual),
-            sign * objective,
+            0 + sign * objective,  # no -0.0
             proof,
             solution.stats,
         )
@@ -359,9 +364,9 @@ class _Problem:
             return Proof(math.inf, False)
         try:
             terms = summands(vertex_dual) + product_terms(sets.dual, (sets.end - sets.begin) // 2)
+            terms += [-term for term in times(common, missing)]
         except OverflowError:  # the sum is beyond float64
             return Proof(math.inf, False)
-        terms += [-term for term in times(common, missing)]
         terms += [-term for term in summands(paid)] * (2 if is_integer else 1)
         if is_integer:
             terms = [sum(terms) // 2]
@@ -405,7 +410,7 @@ def _as_floats(duals: np.ndarray, places: int) -> np.ndarray:
     numbers = duals.astype(np.float64)
     below = numbers.astype(np.int64) < duals
     numbers[below] = np.nextafter(numbers[below], math.inf)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         floats = np.ldexp(numbers, -places - 1)
         below = np.ldexp(floats, places + 1) < numbers  # of those near the least float
     floats[below] = np.nextafter(floats[below], math.inf)

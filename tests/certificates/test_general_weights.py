@@ -170,3 +170,16 @@ def test_floats_allow_rounding_and_no_more():
         gm.verify((edges, weights), m)
     m.gap = math.inf
     assert 1e-13 < gm.verify((edges, weights), m, optimal=False).gap < 1e-11
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, 1.7e308, -1.7e308])
+def test_duals_whose_sums_are_beyond_float64_are_refused(number):
+    """Without a warning, and by the checker's own error."""
+    star = np.array([(0, 1), (0, 2), (0, 3), (0, 4)])
+    for cardinality in ("any", "maximum"):
+        wish = {"cardinality": cardinality, "maximize": number > 0}
+        m = gm.general.maximum_weight_matching((star, [1.0, 2.0, 3.0, 2.5e307]), **wish)
+        for dual in (number, -number):
+            m.vertex_dual = np.full(5, dual)
+            with pytest.raises(gm.CertificateError):
+                gm.verify((star, [1.0, 2.0, 3.0, 2.5e307]), m)

@@ -227,6 +227,25 @@ def test_floats_far_apart_that_do_not_pay_are_left():
         assert (m.size, m.objective, m.gap) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("maximize", [True, False])
+def test_duals_beyond_float64(maximize):
+    """With cardinality "maximum", those of unmatched vertices grow with the number of vertices."""
+    star = np.array([(0, k) for k in range(1, 100)])
+    wish = {"cardinality": "maximum", "maximize": maximize}
+    with pytest.raises(ValueError, match=r"weights up to 1e\+308 of a graph of 100 vertices have"):
+        gm.general.maximum_weight_matching((star, [1e308] * 99), **wish)
+    large = [1e306] * 98 + [5e305]
+    m = gm.general.maximum_weight_matching((star, large), **wish)
+    assert m.objective == (1e306 if maximize else 5e305)
+    assert (m.gap, m.proven) == (np.inf, False)
+    gm.verify((star, large), m, optimal=False)
+
+
+def test_no_edges_weigh_nothing():
+    m = gm.general.maximum_weight_matching(([(0, 1)], [0.5]), maximize=False)
+    assert str(m.objective) == "0.0"
+
+
 def test_the_least_and_the_largest_floats():
     edges, tiny = [(0, 1), (2, 3)], 5e-324
     m = gm.general.maximum_weight_matching((edges, [tiny, tiny]))
