@@ -7,11 +7,19 @@ import threading
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-__all__ = ["OneThread", "alone"]
+__all__ = ["OneThread", "alone", "in_use"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound="OneThread")
+
+
+def in_use() -> RuntimeError:
+    """The error for a call while another one runs."""
+    return RuntimeError(
+        "this session is in use: it is for one thread at a time, and a callback or the "
+        "conversion of an argument must not call it"
+    )
 
 
 def alone(
@@ -21,15 +29,13 @@ def alone(
 
     @functools.wraps(method)
     def call(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if not self._lock.acquire(False):
-            raise RuntimeError(
-                "this session is in use: it is for one thread at a time, and a callback or the "
-                "conversion of an argument must not call it"
-            )
+        lock = self._lock
+        if not lock.acquire(False):
+            raise in_use()
         try:
             return method(self, *args, **kwargs)
         finally:
-            self._lock.release()
+            lock.release()
 
     return call
 

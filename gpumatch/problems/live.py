@@ -116,12 +116,8 @@ class LiveCosts(ABC):
     def cost(self, cost: Any) -> float:
         """The cost of one pair, as a float, checked but for its size."""
 
-    @abstractmethod
-    def note(self, values: Any) -> None:
-        """Note the costs of a change that has been made."""
-
-    def refuse(self, fit: int, values: Any) -> None:
-        """Raise the error for costs that were not fit."""
+    def note(self, fit: int, values: Any) -> None:
+        """Note the costs of a change; raise the error if they were not fit."""
         if fit == FIT:
             return
         if np.isnan(values).any():
@@ -162,8 +158,10 @@ class LiveMatrix(LiveCosts):
         return table
 
     def values(self, costs: Any, length: int, side: int) -> np.ndarray:
-        is_plain = type(costs) is np.ndarray and costs.dtype == _FLOAT64
-        values = costs if is_plain else as_array(costs, "costs")
+        is_plain = type(costs) is np.ndarray and costs.dtype is _FLOAT64 and not self.is_exact
+        if is_plain and costs.shape == (length,) and costs.flags.c_contiguous:
+            return costs
+        values = as_array(costs, "costs")
         if values.shape != (length,):
             others = ("columns", "rows")[side]
             raise ValueError(
@@ -176,8 +174,6 @@ class LiveMatrix(LiveCosts):
             is_whole = (np.floor(values) == values) | ~np.isfinite(values)
             if not is_whole.all():
                 raise TypeError(f"the costs of this session are integers; got dtype {values.dtype}")
-        if is_plain and values.flags.c_contiguous:
-            return values
         return np.ascontiguousarray(values, np.float64)
 
     def cost(self, cost: Any) -> float:
@@ -232,8 +228,9 @@ class LiveMatrix(LiveCosts):
                 )
             )
 
-    def note(self, values: Any) -> None:
+    def note(self, fit: int, values: Any) -> None:
         """Keep the greatest magnitude, which limits how many rows and columns may come."""
+        super().note(fit, values)
         if self.is_exact:
             finite = np.abs(values)[np.isfinite(values)]
             self.largest = max(self.largest, float(finite.max(initial=0)))
@@ -300,9 +297,6 @@ class LivePoints(LiveCosts):
         return report if above is None else report._replace(gap=report.gap + above(report.gap))
 
     def set_range(self, nrows: int, ncols: int) -> None:
-        pass
-
-    def note(self, values: Any) -> None:
         pass
 
 

@@ -54,12 +54,12 @@ __all__ = [
     "FIT",
     "INVALID",
     "TOO_LARGE",
-    "add_costs",
     "remove_line",
     "report",
     "serve",
     "set_cost",
     "set_line",
+    "total_of",
 ]
 
 BY_COVER, BY_LIMIT, AT_LIMIT = range(3)
@@ -200,8 +200,14 @@ def serve(own, other, nums, nums2, marks, marks2, mode, is_exact, budget):
 
 
 @short_kernel
-def add_costs(own, other, nums, nums2, marks, marks2, sign, totals):
-    """Write the number of pairs, their cost as a sum of two floats, and the largest dual."""
+def total_of(own, other, nums, nums2, marks, marks2, sign, mode, is_exact, is_full, budget):
+    """Serve those that wait, and return what all pairs cost.
+
+    Infinity says that this takes more: the budget is used up, pairs are missing, or integers are so
+    large that `report` must look at them.
+    """
+    if serve(own, other, nums, nums2, marks, marks2, mode, is_exact, budget) > 0:
+        return np.inf
     size, total, rest, largest = 0, 0.0, 0.0, 0.0
     for x in range(marks[COUNTS, SLOTS]):
         k = marks[MATE, x]
@@ -212,7 +218,9 @@ def add_costs(own, other, nums, nums2, marks, marks2, sign, totals):
             rest += error
     for k in range(marks2[COUNTS, SLOTS]):
         largest = greater(largest, abs(nums2[DUAL, k]))
-    totals[0], totals[1], totals[2], totals[3] = size, total, rest, largest
+    lacks_pairs = is_full and size < min(marks[COUNTS, LIVE], marks2[COUNTS, LIVE])
+    is_large = is_exact and (largest >= DRIFT or rest != 0.0 or abs(total) >= DRIFT)
+    return np.inf if lacks_pairs or is_large else total + rest
 
 
 @short_kernel

@@ -289,7 +289,8 @@ class PointTable:
     # -- results -----------------------------------------------------------------------------------
 
     def total(self) -> float | None:
-        """What the pairs cost, rounded; None if pairs at the limit may be missing."""
+        """Serve all that wait, and return what the pairs cost; None if `report` must tell."""
+        self.serve()
         if self.mode == AT_LIMIT:
             return None
         return self.sign * float(self.numbers[0][LINE, : self.slots(0)].sum())

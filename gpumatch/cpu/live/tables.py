@@ -9,13 +9,12 @@ import numpy as np
 from gpumatch.cpu.live.calls import compiled
 from gpumatch.cpu.live.changes import (
     BY_COVER,
-    DRIFT,
-    add_costs,
     remove_line,
     report,
     serve,
     set_cost,
     set_line,
+    total_of,
 )
 from gpumatch.cpu.live.state import (
     BOUND,
@@ -111,7 +110,7 @@ class Table:
         self.numbers[0][SCALARS, TOP] = limit
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in vars(self).items() if name != "_state"}
+        return {name: part for name, part in vars(self).items() if name not in ("_state", "_whole")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -124,6 +123,9 @@ class Table:
             (*costs, *numbers, *marks),
             (*costs[::-1], *numbers[::-1], *marks[::-1]),
         )
+        self._whole = (
+            *self._state[0], self.sign, self.mode, self.is_exact, self.is_full, BUDGET,
+        )  # fmt: skip
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -210,17 +212,11 @@ class Table:
         return int(sum(numbers[SCALARS, LINES] for numbers in self.numbers))
 
     def total(self) -> float | None:
-        """What the pairs cost, if nothing waits; None if pairs are missing or duals are too large.
-
-        `report` says more, and takes longer.
-        """
-        _add_costs(*self._state[0], self.sign, self._totals)  # OUT
-        size, total, rest, largest = self._totals.tolist()
-        if self.is_full and size < min(self.shape):
+        """Serve all that wait, and return what the pairs cost; None if `report` must tell."""
+        total = _total_of(*self._whole)
+        if total == np.inf:
             return None
-        if not self.is_exact:
-            return total + rest
-        return int(total) + int(rest) if largest < DRIFT else None
+        return int(total) if self.is_exact else total
 
     def report(self) -> Report:
         """What the assignment is, if nothing waits."""
@@ -335,5 +331,5 @@ _set_line = compiled(set_line, "i8", _STATE + "i8 f8,1 f8 f8 f8 i8")
 _set_cost = compiled(set_cost, "i8", _STATE + "i8 i8 f8 f8 f8 f8 i8")
 _remove_line = compiled(remove_line, "", _STATE + "i8")
 _serve = compiled(serve, "i8", _STATE + "i8 b1 i8")
-_add_costs = compiled(add_costs, "", _STATE + "f8 f8,1")
+_total_of = compiled(total_of, "f8", _STATE + "f8 i8 b1 b1 i8")
 _report = compiled(report, "", _STATE + "f8 i8 b1 b1 i4,1 f8,1 f8,1")
