@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,9 @@ import numpy as np
 import gpumatch as gm
 
 CARDINALITIES = ("full", "maximum", "any", "limit")
+NAMES = (
+    "set_cost", "forbid", "set_row", "set_col", "add_row", "add_col", "remove_row", "remove_col",
+)  # fmt: skip
 
 
 def solved_afresh():
@@ -75,19 +80,10 @@ class Drawn:
         """Make one random change, or price it; then the target is ``session.price_of``."""
         rng, C = self.rng, self.C
         rows, cols = C.shape
-        names = names or (
-            "set_cost",
-            "forbid",
-            "set_row",
-            "set_col",
-            "add_row",
-            "add_col",
-            "remove_row",
-            "remove_col",
-        )
+        names = names or NAMES
         weights = {"add_row": 1 + (rows < 3), "add_col": 1 + (cols < 3), "set_cost": 3}
-        share = np.array([weights.get(name, 1) for name in names], float)
-        name = str(rng.choice(names, p=share / share.sum()))
+        share = list(accumulate(weights.get(name, 1) for name in names))
+        name = names[bisect(share, rng.random() * share[-1])]
         i, j = (int(rng.integers(size)) if size else None for size in C.shape)
         if name in ("set_cost", "forbid"):
             if i is None or j is None:
@@ -104,9 +100,11 @@ class Drawn:
                 return 0
             line = self.forbidden(self.costs(C.shape[1 - axis]))
             if verb == "remove":
-                args, new = (self.ids[axis][at],), np.delete(C, at, axis)
+                lines = [C[:at], C[at + 1 :]] if axis == 0 else [C[:, :at], C[:, at + 1 :]]
+                args, new = (self.ids[axis][at],), np.concatenate(lines, axis)
             elif verb == "add":
-                args, new = (line,), np.insert(C, C.shape[axis], line, axis)
+                lines = [C, line[None] if axis == 0 else line[:, None]]
+                args, new = (line,), np.concatenate(lines, axis)
             else:
                 args, new = (self.ids[axis][at], line), C.copy()
                 (new if axis == 0 else new.T)[at] = line
@@ -276,23 +274,24 @@ class DrawnPoints:
         assert self.session.objective == before
 
 
-def run_points(seed: int, changes: int) -> None:
+def run_points(seed: int, changes: int, *, between: int | None = None) -> None:
     """Make random changes of points, one or a few between two comparisons."""
     drawn = DrawnPoints(seed)
     drawn.check()
+    between = between or 1 + seed % 3
     for k in range(changes):
         drawn.change()
-        if k % (1 + seed % 3) == 0:
+        if k % between == 0:
             drawn.check()
             drawn.check_price()
 
 
-def run_graph(seed: int, changes: int, *, put: Any = np.asarray) -> None:
+def run_graph(seed: int, changes: int, *, put: Any = np.asarray, between: int = 1) -> None:
     """Add and remove random edges of a graph, and compare sizes; ``put`` says where it is."""
     rng = np.random.default_rng(seed)
     A = rng.random(rng.integers(0, 12, 2)) < rng.choice([0.05, 0.15, 0.3])
     session = gm.GraphSession(put(A))
-    for _ in range(changes):
+    for k in range(changes):
         rows, cols = A.nonzero()
         if rng.random() < 0.5 and A.size:
             rows, cols = (rng.integers(0, size, rng.integers(0, 4)) for size in A.shape)
@@ -304,6 +303,8 @@ def run_graph(seed: int, changes: int, *, put: Any = np.asarray) -> None:
             pick = rng.choice(rows.size, min(rows.size, int(rng.integers(1, 4))), replace=False)
             session.remove_edges(put(rows[pick]), put(cols[pick]))
             A[rows[pick], cols[pick]] = False
+        if k % between:
+            continue
         m = session.solve()
         assert m.size == gm.maximum_matching(A).size
         gm.verify(put(A), m)
