@@ -60,7 +60,7 @@ from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.workers import Workers
-from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.searches.heap import drop_top, push, tidy
 from gpumatch.cpu.searches.paths import turn
 from gpumatch.cpu.searches.state import (
     HEAD,
@@ -160,6 +160,7 @@ def _grow(entries, roots, forest, front, best, meeting, there, me, far, budget):
             vertex = roots[fresh]
             fresh += 1
         else:
+            waiting = tidy(keys, heap, waiting, dist, count - tail)
             if head < nears:
                 other = near[head]
                 head += 1
