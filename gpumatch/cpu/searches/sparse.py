@@ -20,10 +20,9 @@ heap, are fetched into the caches ahead.
     near         columns at the front: near[:HEAD] are scanned, near[HEAD:NEAR] wait
     keys, heap   distances and columns beyond the front, the nearest on top; WAITING of them. A
                  column may be there several times, and only its least distance counts;
-                 the others are dropped
-                 once they are most of the heap.
+                 the others are dropped once they are most of the heap.
     reached      columns that have a distance, whose ``dist`` becomes ``far`` again after the search
-    spot         also SINK (the nearest unmatched column so far, or -1)
+    spot         also SINK (the nearest unmatched column so far, or -1) and PUSHED
     mark         the distances FRONT and LEAVE (of the nearest end so far, the bound)
 
 Several threads may search at once, each for its own rows. A column that a search reaches is its own
@@ -80,6 +79,7 @@ from gpumatch.cpu.searches.state import (
     NEAR,
     NEXT,
     NOBODY,
+    PUSHED,
     REACHED,
     SCANS,
     SINK,
@@ -323,7 +323,7 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
         row, sink, leaver = root, -1, root if leaves else -1
         front, leave = low, limit if leaves else far
     wraps = far < np.inf
-    outcome, work = SPENT, 0
+    outcome, work, pushed = SPENT, 0, 0
     while True:
         if row >= 0:
             begin, degree = indptr[row], indptr[row + 1] - indptr[row]
@@ -373,6 +373,7 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
                     prefetch(indptr, mate)
                     push(keys, heap, waiting, there, col)
                     waiting += 1
+                    pushed += 1
         if work >= budget or outcome == CLASH:
             break
         waiting = tidy(keys, heap, waiting, dist, count - tail)
@@ -405,6 +406,7 @@ def _grow(entries, pairs, root, spot, mark, room, terms, budget):
     spot[HEAD], spot[TAIL], spot[NEAR] = head, tail, nears
     spot[WAITING], spot[REACHED] = waiting, count
     spot[SINK], spot[LEAVER] = sink, leaver
+    spot[PUSHED] += pushed
     return outcome, work
 
 

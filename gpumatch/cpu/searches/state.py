@@ -15,6 +15,7 @@ names.
     NEAR      columns at the front, scanned or not: near[:NEAR]
     REACHED   columns that have a distance: reached[:REACHED]
     SINK      the nearest unmatched column so far, or -1
+    PUSHED    how often columns have been put into the heap
     LOOKED    looks at lines of a matrix while rows bid
     KNEW      bids without a look
 
@@ -57,6 +58,7 @@ __all__ = [
     "NEAR",
     "NEXT",
     "NOBODY",
+    "PUSHED",
     "REACHED",
     "SCANS",
     "SINK",
@@ -69,7 +71,22 @@ __all__ = [
     "Queue",
 ]
 
-NEXT, KEPT, HEAD, TAIL, LEAVER, SCANS, WAITING, NEAR, REACHED, SINK, LOOKED, KNEW, SPOTS = range(13)
+(
+    NEXT,
+    KEPT,
+    HEAD,
+    TAIL,
+    LEAVER,
+    SCANS,
+    WAITING,
+    NEAR,
+    REACHED,
+    SINK,
+    LOOKED,
+    KNEW,
+    PUSHED,
+    SPOTS,
+) = range(14)
 FRONT, LEAVE = range(2)
 FOUND, LEFT, SPENT, STUCK, CLASH, DONE, LOW = range(7)
 UNMATCHED, LOCKED = -1, -2

@@ -22,7 +22,9 @@ pairs and prices, and take turns with the auction. Each side tells what it expec
 
 Paths begin when three quarters of what the auction expects are four readings. Paths go on while
 they expect to read three quarters of what the auction does, at most. An entry takes them twice the
-time.
+time, or more if most entries lead to columns by a shorter way than before, as in squared distances
+of points on a line: a bid looks at an entry, but a search puts its column into a heap. So readings
+of paths count for more there (`_cost`).
 
 Where whole groups of rows want columns far away, the first paths of each group read all of the
 group, and the others are short. So once paths have been long, what they expect means nothing, and
@@ -42,7 +44,7 @@ from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.tuning import Tuning
 from gpumatch.cpu.matching.completion import complete_in_phases, complete_row_by_row
 from gpumatch.cpu.searches import sparse as sparse_search
-from gpumatch.cpu.searches.state import DONE, FOUND, NEXT, SCANS, SPENT, STUCK
+from gpumatch.cpu.searches.state import DONE, FOUND, NEXT, PUSHED, SCANS, SPENT, STUCK
 from gpumatch.numeric.arrays import count_matched
 
 __all__ = ["Rival", "Trial", "Won", "can_match_all"]
@@ -309,21 +311,29 @@ class Rival:
         if theirs < tuning.rival_reads or not self.rows.size:
             return False
         ahead = min(max(leader.expected - theirs, theirs / 2), theirs)
-        own, most = paths.readings, tuning.promising * ahead
+        own, most = self._cost(paths), tuning.promising * ahead
         if not own:
             return most >= tuning.worthwhile
-        self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * own
+        self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
         share = 1 if self.are_long else tuning.probed
         return own <= theirs * (tuning.boldest if self._ahead(paths) <= most else share)
 
     def _ahead(self, paths: SparsePaths) -> float:
-        """The readings that paths expect to need yet."""
+        """The readings that paths expect to need yet, as `_cost` counts them."""
         nrows, ncols = paths.row_to_col.size, paths.price.size
         spare = 1 + ncols - nrows + (nrows if paths.leaves else 0)
         rows = self.rows.size
         left = rows - max(int(paths.spot[NEXT]), 0.5)
         times = math.log((rows + spare) / spare) / math.log((rows + spare) / (left + spare))
-        return paths.readings * (times**self.tuning.growth - 1)
+        return self._cost(paths) * (times**self.tuning.growth - 1)
+
+    def _cost(self, paths: SparsePaths) -> float:
+        """What paths have read, in readings that take twice as long as those of the auction."""
+        tuning, scans = self.tuning, int(paths.spot[SCANS])
+        degree = paths.costs.nnz / paths.row_to_col.size
+        pushed = tuning.a_push * int(paths.spot[PUSHED]) / max(scans, 1)
+        takes = (1 + tuning.a_row / degree + pushed) / (1 + tuning.a_bid / degree)
+        return paths.readings * max(takes / tuning.usual, 1.0)
 
     def hand_over(self) -> None:
         """Put the prices and pairs in the place of the auction's; tell what that has read."""

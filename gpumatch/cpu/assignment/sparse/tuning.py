@@ -269,6 +269,22 @@ class Tuning:
     Where auctions are better, more rows have: 3 to 7 % of 1,386 to 45,266 rows after a 16th of a
     reading.
     """
+    a_bid: int = 32
+    """Entries that a bid might read in the time that it takes besides those of its row.
+
+    Bids take 2.2, 4, 5 and 7 ns an entry in rows of 64, 18, 14 and 11 entries.
+    """
+    a_row: int = 40
+    """The same of a row that a search of paths scans, whose heap does not count."""
+    a_push: int = 20
+    """The same of a column that a search puts into the heap, and takes out or drops later.
+
+    In squared distances on a line (64 and 18 entries a row), 0.37 and 0.35 columns for each entry
+    that is read are put into the heap, and an entry takes 13 and 19 ns; in two far clusters
+    (11 entries a row) 0.06 and 10 ns, and in random costs (17 entries a row) 0.05 and 5.5 ns.
+    """
+    usual: float = 2.0
+    """How many times as long as a bid's an entry of paths takes in random costs."""
     searches: int = 2
     """Joint searches between a price war and the bids of the next phase.
 

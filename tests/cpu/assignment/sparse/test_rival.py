@@ -15,7 +15,7 @@ from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
 from gpumatch.cpu.assignment.sparse.trial import Rival, Won
 from gpumatch.cpu.searches.heap import FEW, OUTDATED
-from gpumatch.cpu.searches.state import NEXT, REACHED, SCANS, SPENT, TAIL, WAITING
+from gpumatch.cpu.searches.state import NEXT, PUSHED, REACHED, SCANS, SPENT, TAIL, WAITING
 from graphs import adversarial
 from tests.cpu.assignment.solved import Trace
 from tests.cpu.assignment.tuned import tune
@@ -133,6 +133,30 @@ def test_what_the_auction_expects_holds_it_back():
     read(leader, math.ceil(1.2 * ahead))
     leader.expected = math.inf  # as much again, at most
     assert not rival._may_read(rival.paths)
+
+
+def test_columns_that_are_put_into_the_heap_count():
+    """In random costs paths may go on; if most entries moved columns in the heap, they may not."""
+    rival, leader, _ = entered(costs_of_random_places())
+    paths = rival.paths
+    paths.augment_some(rival.rows, paths.costs.nnz)
+    assert 0 < paths.spot[PUSHED] < 0.3 * paths.spot[SCANS]
+    assert paths.readings <= rival._cost(paths) < 1.2 * paths.readings
+    ahead = rival._ahead(paths)
+    read(leader, math.ceil(2 * ahead))
+    assert rival._may_read(paths)
+    paths.spot[PUSHED] = paths.spot[SCANS]
+    assert rival._cost(paths) > 2 * paths.readings
+    assert rival._ahead(paths) > 2 * ahead
+    assert not rival._may_read(paths)
+
+
+def test_paths_of_squared_distances_on_a_line_are_dear():
+    """Where rows are long, bids take a sixth of the time that such paths take for an entry."""
+    costs = adversarial.make("nearest_matched", 600, k=40, dimension=1, seed=1).power(2)
+    rival, _, _ = entered(csr_array(costs))
+    rival.paths.augment_some(rival.rows, 3 * costs.nnz)
+    assert rival._cost(rival.paths) > 1.4 * rival.paths.readings
 
 
 def test_no_paths_read_more_than_four_times_as_much():
