@@ -1,8 +1,8 @@
 """`emd` and `emd2` with the signatures, results, logs and warnings of POT (``import ot``).
 
 A program that calls ``ot.emd`` calls ``gpumatch.interop.pot.emd`` instead. It takes arrays of NumPy
-and lists, sparse matrices of SciPy, and dense and sparse torch tensors. Results are like them. POT
-is not needed.
+and lists, sparse matrices of SciPy, dense and sparse torch tensors, and JAX arrays that are not
+traced. Results are like them. POT is not needed.
 
 These differ from POT:
 
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from gpumatch.interop import jax_arrays
 from gpumatch.interop.torch_tensors import is_own as is_tensor
 from gpumatch.interop.torch_tensors import source_of, tensor_of
 from gpumatch.numeric.arrays import PROTOCOLS, array_of, as_array, is_sparse
@@ -283,6 +284,8 @@ class _Given:
 
     def cost(self, solved: _Solved, plan: Any, b: Any) -> Any:
         """The cost; a tensor has the gradients of POT."""
+        if jax_arrays.is_own(self.like):
+            return self._like(np.array(solved.cost))
         if not is_tensor(self.like):
             return solved.cost
         cost = self._like(np.array(solved.cost))
@@ -348,6 +351,8 @@ class _Given:
         """An array of float64 in the type, the dtype and on the device of the masses."""
         if is_tensor(self.like):
             return tensor_of(values).to(self.like)
+        if jax_arrays.is_own(self.like):
+            return jax_arrays.home_of(self.like).array(values.astype(self.like.dtype))
         return self._number(values)
 
 

@@ -26,6 +26,7 @@ from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.lu import SingularMatrixError, checked_sides, in_columns, in_double, splu
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.refinement import ROUNDING, Equations, Sides, times_power
+from gpumatch.results.tensors import like_sides
 
 __all__ = ["solve_btf"]
 
@@ -98,7 +99,7 @@ def solve_btf(
                 x[:, spoilt] = own
     result = np.empty_like(x)
     result[d.q] = x
-    return result.reshape(right.shape)
+    return like_sides(result.reshape(right.shape), b)
 
 
 def _solve_system(

@@ -15,9 +15,11 @@ from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.contracts import Components
 from gpumatch.dispatch.backends import choose_components
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.linalg.ordering import by_block, check_square, moved_to
 from gpumatch.matching import maximum_matching
 from gpumatch.numeric.arrays import array_module, array_of, first_true, index_array
+from gpumatch.results.tensors import with_tensors
 
 __all__ = ["BlockTriangularForm", "btf", "strongcomp"]
 
@@ -38,7 +40,7 @@ class BlockTriangularForm(NamedTuple):
     r: Any
 
     def __repr__(self) -> str:
-        return f"BlockTriangularForm({self.p.size} rows, {self.r.size - 1} blocks)"
+        return f"BlockTriangularForm({len(self.p)} rows, {len(self.r) - 1} blocks)"
 
 
 def btf(
@@ -83,6 +85,10 @@ def btf(
     >>> r.tolist()
     [0, 1, 3]
     """
+    if is_tensor(A):
+        run = {"backend": backend, "seed": seed, "threads": threads}
+        found: BlockTriangularForm = with_tensors(btf, A, **run)
+        return found
     given, graph, where, components = _square(A, backend)
     matching = maximum_matching(graph, backend=where, seed=seed, threads=threads)
     q, col_to_row = matching.row_to_col.copy(), matching.col_to_row.copy()
@@ -128,6 +134,9 @@ def strongcomp(A: Any, q: Any = None, *, backend: BackendName = "auto") -> tuple
     >>> p.tolist(), r.tolist()
     ([1, 2, 0], [0, 2, 3])
     """
+    if is_tensor(A):
+        found: tuple[Any, ...] = with_tensors(strongcomp, A, q=q, backend=backend)
+        return found
     given, graph, _, components = _square(A, backend)
     xp, n = graph.xp, graph.nrows
     if q is None:

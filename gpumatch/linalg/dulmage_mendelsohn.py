@@ -31,9 +31,11 @@ from gpumatch.bipartite import BipartiteGraph, as_bipartite
 from gpumatch.dispatch.backends import choose_components
 from gpumatch.dispatch.by_device import cover_for
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.linalg.ordering import by_block, moved_to
 from gpumatch.matching import maximum_matching
 from gpumatch.numeric.arrays import any_true, array_of
+from gpumatch.results.tensors import with_tensors
 
 __all__ = ["DulmageMendelsohn", "dmperm"]
 
@@ -66,7 +68,7 @@ class DulmageMendelsohn(NamedTuple):
         return (
             f"DulmageMendelsohn({rows[4]} x {cols[4]}: underdetermined {rows[1]} x {cols[2]}, "
             f"well-determined {rows[2] - rows[1]} x {cols[3] - cols[2]}, "
-            f"overdetermined {rows[4] - rows[2]} x {cols[4] - cols[3]}; {self.r.size - 1} blocks)"
+            f"overdetermined {rows[4] - rows[2]} x {cols[4] - cols[3]}; {len(self.r) - 1} blocks)"
         )
 
 
@@ -114,6 +116,10 @@ def dmperm(
     >>> d.r.tolist()
     [0, 1, 2, 3, 4]
     """
+    if is_tensor(A):
+        run = {"backend": backend, "seed": seed, "threads": threads}
+        found: DulmageMendelsohn = with_tensors(dmperm, A, **run)
+        return found
     given = as_bipartite(A)
     where, components = choose_components(backend, given)
     graph = moved_to(where, given)

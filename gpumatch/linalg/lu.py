@@ -29,7 +29,8 @@ from gpumatch.linalg.entries import usable_csr
 from gpumatch.linalg.ordering import check_square
 from gpumatch.linalg.product_matching import ProductMatching, maximum_product_matching
 from gpumatch.linalg.refinement import NEVER, Equations, Sides, exponents, refined, times_power
-from gpumatch.numeric.arrays import as_array, is_sparse
+from gpumatch.numeric.arrays import array_of, as_array, is_sparse
+from gpumatch.results.tensors import like_sides
 
 __all__ = [
     "LU",
@@ -141,7 +142,8 @@ class ScaledSystem:
         if trans not in _SYSTEMS:
             raise ValueError(f"trans must be one of {tuple(_SYSTEMS)}; got {trans!r}")
         right = checked_sides(b, self._matrix)
-        return self.solve_sides(Sides.of(in_columns(right)), trans).reshape(right.shape)
+        x = self.solve_sides(Sides.of(in_columns(right)), trans).reshape(right.shape)
+        return like_sides(x, b)
 
     def solve_sides(self, right: Sides, trans: str = "N") -> np.ndarray:
         """The same for right-hand sides that may be beyond the range of float64."""
@@ -352,7 +354,7 @@ def checked_sides(b: Any, matrix: Any) -> np.ndarray:
     """Right-hand sides for a matrix, in the precision of their solutions."""
     if is_sparse(b):
         raise TypeError("b must be dense, because solutions are; got a sparse matrix: b.toarray()")
-    right = np.asarray(as_array(source_of(b) if is_tensor(b) else b, "b"))
+    right = array_of(np, as_array(source_of(b) if is_tensor(b) else b, "b"))
     if right.dtype.kind not in "biufc":
         raise TypeError(f"b must hold numbers; got dtype {right.dtype}")
     if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:

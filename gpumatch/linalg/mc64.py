@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from gpumatch.assignment import assign
 from gpumatch.costs import SparseCosts
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.linalg.entries import entries_of, exactly_on, placed
 from gpumatch.linalg.magnitudes import comparable, summable
 from gpumatch.linalg.ordering import diagonal_permutations
@@ -17,6 +18,7 @@ from gpumatch.linalg.product_matching import maximum_product_matching
 from gpumatch.matching import maximum_matching
 from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.results.pairs import Pairs
+from gpumatch.results.tensors import with_tensors
 
 __all__ = ["MC64", "mc64"]
 
@@ -42,7 +44,7 @@ class MC64(NamedTuple):
     col_log_scale: Any
 
     def __repr__(self) -> str:
-        return f"MC64({self.row_perm.size} x {self.col_perm.size}, rank {self.rank})"
+        return f"MC64({len(self.row_perm)} x {len(self.col_perm)}, rank {self.rank})"
 
 
 def mc64(
@@ -92,6 +94,10 @@ def mc64(
     """
     if job not in (1, 2, 3, 4, 5):
         raise ValueError(f"job must be 1, 2, 3, 4 or 5; got {job!r}")
+    if is_tensor(A):
+        how = {"backend": backend, "seed": seed, "threads": threads}
+        found: MC64 = with_tensors(mc64, A, job=job, **how)
+        return found
     run: dict[str, Any] = {"backend": backend, "seed": seed, "threads": threads}
     if job == 5:
         s = maximum_product_matching(A, **run)

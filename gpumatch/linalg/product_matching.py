@@ -39,6 +39,7 @@ from gpumatch.costs import SparseCosts
 from gpumatch.dispatch.arguments import checked_seed, checked_threads
 from gpumatch.dispatch.by_device import csr_for
 from gpumatch.dispatch.registry import BackendName
+from gpumatch.interop.tensors import is_tensor
 from gpumatch.linalg.entries import (
     Entries,
     Weights,
@@ -56,6 +57,7 @@ from gpumatch.problems.cardinality import InfeasibleError, empty_solution
 from gpumatch.problems.request import Goal
 from gpumatch.results.assignment import Assignment
 from gpumatch.results.pairs import Pairs
+from gpumatch.results.tensors import with_tensors
 from gpumatch.running.control import Control, with_interrupts_result
 from gpumatch.running.interrupts import InterruptsHeld
 
@@ -91,6 +93,11 @@ class ProductMatching(Pairs):
     stats : dict
         What `gpumatch.assign` tells of its run.
     """
+
+    _TENSORS = (
+        *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
+        *("row_perm", "col_perm", "row_scale", "col_scale", "row_log_scale", "col_log_scale"),
+    )
 
     def __init__(
         self,
@@ -212,6 +219,10 @@ def maximum_product_matching(
     >>> bool(np.abs(scaled).max() <= 1 + 1e-12)
     True
     """
+    if is_tensor(A):
+        given = {"backend": backend, "seed": seed, "threads": threads}
+        made: ProductMatching = with_tensors(maximum_product_matching, A, scaling=scaling, **given)
+        return made
     run: dict[str, Any] = {"seed": checked_seed(seed), "threads": checked_threads(threads)}
     control = Control()
     small = small_entries(A) if backend in ("auto", "cpu") else None

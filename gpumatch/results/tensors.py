@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from gpumatch.costs import PointCosts
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.interop import torch_tensors
@@ -20,9 +22,10 @@ from gpumatch.interop.tensors import (
     on_its_stream,
     source_of,
 )
+from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.running.control import converted_result
 
-__all__ = ["are_tensors", "checked_on_error", "solve_tensors"]
+__all__ = ["are_tensors", "checked_on_error", "like_sides", "solve_tensors", "with_tensors"]
 
 _ARRAYS = (
     *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
@@ -31,7 +34,16 @@ _ARRAYS = (
 )
 _INDICES = {
     *("row_to_col", "col_to_row", "row_ind", "col_ind", "unmatched_rows", "unmatched_cols"),
-    *("row_block", "col_block", "row_degree", "col_degree", "size", "counts"),
+    *(
+        "row_perm",
+        "col_perm",
+        "row_block",
+        "col_block",
+        "row_degree",
+        "col_degree",
+        "size",
+        "counts",
+    ),
 }
 """Arrays of indices and counts; others hold costs, duals, masses or truth values."""
 _OF_A_BATCH = ("objective", "gap", "size", "proven")
@@ -44,6 +56,8 @@ _CALLS = (  # all give indices, or truth values
     "row_permutation",
     "col_permutation",
     "witness",
+    "symmetric_log_scale",
+    "symmetric_pivots",
 )
 _AS_THEY_ARE = ("to_dict", "to_matrix")
 
@@ -94,6 +108,38 @@ def solve_tensors(solve: Callable[..., Any], source: Any, **arguments: Any) -> A
         given = _in_arrays(source)
         convert = functools.partial(_with_gradients, source, home_of(tensors[0]))
         return converted_result(lambda: solve(given, **arguments), convert)
+
+
+def with_tensors(run: Callable[..., Any], A: Any, **arguments: Any) -> Any:
+    """What ``run(A, **arguments)`` returns for a tensor: arrays in it become tensors on its device.
+
+    Tensors among the arguments become arrays. Integers of results are indices.
+    """
+    with on_its_stream(A):
+        arguments = {
+            name: source_of(value) if is_tensor(value) else value
+            for name, value in arguments.items()
+        }
+        return _converted(run(source_of(A), **arguments), home_of(A))
+
+
+def _converted(given: Any, home: Home) -> Any:
+    if isinstance(given, tuple):
+        parts = [_converted(part, home) for part in given]
+        return type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)
+    if hasattr(given, "row_to_col"):
+        return _as_tensors(given, home)
+    is_array = hasattr(given, "dtype")
+    return _in_tensors(given, home, is_array and given.dtype.kind == "i")
+
+
+def like_sides(x: np.ndarray, b: Any) -> Any:
+    """The solutions of a system in an array, or a tensor, like its right-hand sides."""
+    if not is_tensor(b):
+        on_device = hasattr(b, "__cuda_array_interface__")
+        return array_of(array_module(b), x) if on_device else x
+    with on_its_stream(b):
+        return home_of(b).array(array_of(array_module(source_of(b)), x))
 
 
 def _in_arrays(source: Any) -> Any:

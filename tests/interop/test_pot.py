@@ -139,3 +139,24 @@ def test_gradients_are_duals_and_the_plan():
     np.testing.assert_allclose(a.grad.numpy(), 10 * (log["u"] - log["u"].mean()), atol=1e-12)
     np.testing.assert_allclose(b.grad.numpy(), 10 * (log["v"] - log["v"].mean()), atol=1e-12)
     assert emd(a.detach().float(), b.detach().float(), costs.detach()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("given", ["a", "M"])
+def test_jax_arrays_come_back(given):
+    """Like the masses, or like the costs if there are no masses; as POT's are."""
+    jax = pytest.importorskip("jax")
+    M = np.array([[0.0, 2.0], [1.0, 4.0], [3.0, 0.5]], np.float32)
+    arrays = {"a": np.full(3, 1 / 3, np.float32), "b": np.full(2, 0.5, np.float32), "M": M}
+    if given == "M":
+        arrays |= {"a": [], "b": []}
+    tensors = {name: jax.numpy.asarray(array) for name, array in arrays.items()}
+    plan, log = emd(**tensors, log=True)
+    expected, told = emd(**arrays, log=True)
+    for found, other in (
+        (plan, expected),
+        (log["u"], told["u"]),
+        (emd2(**tensors), emd2(**arrays)),
+    ):
+        assert isinstance(found, jax.Array)
+        assert found.dtype == np.float32
+        assert np.allclose(found, other)

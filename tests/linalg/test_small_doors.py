@@ -42,13 +42,18 @@ def test_results_are_told_in_a_line(A):
     assert repr(linalg.mc64(A)) == "MC64(30 x 30, rank 30)"
 
 
+def _parts_of(s):
+    names = "row_to_col", "row_ind", "row_perm", "col_perm", "row_scale", "col_log_scale"
+    return (*(getattr(s, name) for name in names), s.symmetric_log_scale(), s.size)
+
+
 CALLS = {
     "btf": linalg.btf,
     "dmperm": linalg.dmperm,
     "factorized": lambda A: linalg.factorized(A)(np.arange(30.0)),
-    "maximum_product_matching": lambda A: linalg.maximum_product_matching(A).row_to_col,
+    "maximum_product_matching": lambda A: _parts_of(linalg.maximum_product_matching(A)),
     "maxtrans": linalg.maxtrans,
-    "mc64": lambda A: linalg.mc64(A, 4).row_perm,
+    "mc64": lambda A: linalg.mc64(A, 4),
     "solve_btf": lambda A: linalg.solve_btf(A, np.arange(30.0)),
     "splu": lambda A: linalg.splu(A).solve(np.arange(30.0)),
     "sprank": linalg.sprank,
@@ -67,20 +72,64 @@ def test_tensors(A, call, layout):
     torch = pytest.importorskip("torch")
     T = torch.tensor(A.toarray(), requires_grad=True)
     T = T if layout == "dense" else T.to_sparse(layout=getattr(torch, f"sparse_{layout}"))
-    found, expected = CALLS[call](T), CALLS[call](A)
-    if not isinstance(expected, tuple):
-        found, expected = (found,), (expected,)
-    for one, other in zip(found, expected, strict=True):
-        assert np.allclose(one, other)
+    assert_like(
+        CALLS[call](T), CALLS[call](A), array=np.ndarray if call in SOLVED else torch.Tensor
+    )
+
+
+SOLVED = "factorized", "solve_btf", "splu"
+"""Their results are like the right-hand sides."""
+
+
+def assert_like(found, expected, array):
+    """The same numbers; indices of tensors are those of the library, and floats have 64 bits."""
+    if isinstance(expected, tuple):
+        assert type(found) is type(expected)
+        assert repr(found).split("(")[0] == repr(expected).split("(")[0]
+        for one, other in zip(found, expected, strict=True):
+            assert_like(one, other, array)
+        return
+    if isinstance(expected, np.ndarray):
+        assert isinstance(found, array)
+        assert found.itemsize >= 4
+    assert np.allclose(found, expected)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_jax_arrays(A, call):
+    jax = pytest.importorskip("jax")
+    dense = jax.numpy.asarray(A.toarray().astype(np.float32))
+    array = np.ndarray if call in SOLVED else jax.Array
+    assert_like(CALLS[call](dense), CALLS[call](np.asarray(dense)), array)
+
+
+def test_forms_in_tensors_are_verified(A):
+    torch = pytest.importorskip("torch")
+    T = torch.tensor(A.toarray())
+    for form in (linalg.dmperm(T), linalg.btf(T), linalg.maximum_product_matching(T)):
+        gm.verify(T, form)
+        again = pickle.loads(pickle.dumps(form))
+        gm.verify(A, again)
+    q = torch.randperm(30, generator=torch.Generator().manual_seed(1))
+    found, expected = linalg.strongcomp(T, q), linalg.strongcomp(A, q.numpy())
+    assert_like(found, expected, torch.Tensor)
 
 
 def test_right_hand_sides_are_tensors(A):
     torch = pytest.importorskip("torch")
     b = torch.arange(30.0, dtype=torch.float64, requires_grad=True)
     plain = b.detach().numpy()
-    assert np.allclose(linalg.splu(A).solve(b), linalg.splu(A).solve(plain))
-    assert np.allclose(linalg.solve_btf(A, b), linalg.solve_btf(A, plain))
-    assert np.allclose(linalg.factorized(A)(b), linalg.factorized(A)(plain))
+    for solve in (linalg.splu(A).solve, linalg.factorized(A), lambda b: linalg.solve_btf(A, b)):
+        assert_like(solve(b), solve(plain), torch.Tensor)
+        columns = torch.stack([b, 2 * b], dim=1)
+        assert_like(solve(columns), solve(columns.detach().numpy()), torch.Tensor)
+
+
+def test_right_hand_sides_are_jax_arrays(A):
+    jax = pytest.importorskip("jax")
+    b = jax.numpy.arange(30.0)
+    for solve in (linalg.splu(A).solve, lambda b: linalg.solve_btf(A, b)):
+        assert_like(solve(b), solve(np.asarray(b)), jax.Array)
 
 
 def test_no_problems_are_a_batch():
