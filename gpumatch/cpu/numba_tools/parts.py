@@ -22,12 +22,17 @@ The wrapper for calls from Python unpacks up to twenty arrays, and may be as lon
 That of a kernel that releases the GIL is not optimised. So a compilation takes a twentieth less
 time, and a call with fifteen arguments 0.5 µs instead of 0.4.
 
+LLVM leaves loops as they are once it has made vectors of them: Numba would have it write out each
+loop that is left several times, those after vectors above all. The machine code is then half as
+long, which takes a fifth of the time of a compilation, and kernels are as fast.
+
 A function that is forced inline is optimised before it is handed over, too. LLVM then finds more
 vector instructions: in the search of small problems, this is worth a tenth of the time.
 
 This depends on private parts of Numba (`private.compiler`): how a library of code is finalized,
 what a dispatcher tells type inference, and which contexts and passes a compiler works with. Where
-one of them is missing, this module cannot be imported, and `compiled` takes plain `njit`.
+one of them is missing, this module cannot be imported, and `compiled` takes plain `njit`. Where
+`private.passes` is, LLVM's passes are Numba's.
 """
 
 from __future__ import annotations
@@ -37,16 +42,34 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from numba import types
+from numba import config, types
 
 from gpumatch.cpu.numba_tools.cache import keep
 from gpumatch.cpu.numba_tools.operations import Operations
-from gpumatch.cpu.numba_tools.private import compiler
+from gpumatch.cpu.numba_tools.private import compiler, passes
 
 __all__ = ["Kernel", "has_parts"]
 
+_settings: Any = config  # NUMBA_OPT and others, which checkers of types do not find
 NEEDLESS = compiler.needless
 """Passes for functions within functions, operations on whole arrays, and last uses of variables."""
+
+
+def _inlining(codegen: Any) -> tuple[Any, Any]:
+    """The first passes, which are Numba's: they inline, and turn loops around."""
+    return codegen._module_pass_manager(
+        loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
+    )
+
+
+def _optimizing(codegen: Any) -> tuple[Any, Any]:
+    """All other passes, which leave loops rolled up."""
+    options = passes.create_pipeline_tuning_options()
+    options.speed_level = int(_settings.OPT)
+    options.loop_vectorization = bool(_settings.LOOP_VECTORIZE)
+    options.loop_unrolling = False
+    builder = passes.create_pass_builder(codegen._tm, options)
+    return builder.getModulePassManager(), builder
 
 
 class _KernelLibrary(compiler.JITCodeLibrary):
@@ -55,6 +78,13 @@ class _KernelLibrary(compiler.JITCodeLibrary):
     def _optimize_functions(self, ll_module: Any) -> None:
         if ll_module.name != "wrapper":
             super()._optimize_functions(ll_module)
+
+    def _optimize_final_module(self) -> None:
+        if passes is None:
+            super()._optimize_final_module()
+            return
+        for manager, builder in _inlining(self._codegen), _optimizing(self._codegen):
+            manager.run(self._final_module, builder)
 
 
 class _LongKernelLibrary(_KernelLibrary):
@@ -68,7 +98,7 @@ class _LongKernelLibrary(_KernelLibrary):
         super().add_ir_module(ir_module)
 
 
-class _FusedLibrary(compiler.JITCodeLibrary):
+class _FusedLibrary(_KernelLibrary):
     """Code without an address, which waits to be linked into that of a kernel."""
 
     codegen = SimpleNamespace(set_env=lambda name, env: None)  # the kernel's is set later
@@ -128,7 +158,14 @@ class _PartCompiler(_KernelCompiler):
     """The same for a part."""
 
     def library_for(self, flags: Any) -> type[Any]:
-        return _FusedLibrary if flags.forceinline else _PartLibrary
+        return _PartLibrary
+
+
+class _FusedCompiler(_KernelCompiler):
+    """The same for a part that is forced inline."""
+
+    def library_for(self, flags: Any) -> type[Any]:
+        return _FusedLibrary
 
 
 class Kernel(compiler.CPUDispatcher):
@@ -144,10 +181,10 @@ class Kernel(compiler.CPUDispatcher):
     def __init__(self, function: Any, flags: dict[str, Any]) -> None:
         flags = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **flags}
         super().__init__(function, targetoptions=flags, pipeline_class=_KernelCompiler)
+        # A part of a part that is forced inline is, too, but it need not be optimised before.
+        pipeline = _FusedCompiler if flags.get("forceinline") else _PartCompiler
         flags = {**flags, "no_cpython_wrapper": True}
-        self._part = compiler.CPUDispatcher(
-            function, targetoptions=flags, pipeline_class=_PartCompiler
-        )
+        self._part = compiler.CPUDispatcher(function, targetoptions=flags, pipeline_class=pipeline)
 
     @property
     def _numba_type_(self) -> Any:

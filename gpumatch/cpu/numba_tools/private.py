@@ -7,6 +7,7 @@ an object here that has its names, or None if this Numba lacks one of them.
     events     `compiled`: when Numba compiles      compile time is not counted apart
     caching    `cache`: files of compiled code      Numba's own `cache=True`
     compiler   `parts`: kernels within kernels      plain `njit`
+    passes     `parts`: what LLVM does to kernels   Numba's own passes
     arrays     `atomics`, `prefetch`, `views`       `plain`, and plain `njit` for all kernels
     boxes      `short_calls`                        the general front door
 
@@ -28,7 +29,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["SEEN", "arrays", "boxes", "caching", "compiler", "events", "is_seen", "works"]
+__all__ = ["SEEN", "arrays", "boxes", "caching", "compiler", "events", "is_seen", "passes", "works"]
 
 SEEN = (0, 61), (0, 68)
 """The lowest and the highest version that `.ci/run` runs; pyproject.toml admits no other."""
@@ -120,6 +121,16 @@ def _compiler() -> Any:
     )
 
 
+def _passes() -> Any:
+    import llvmlite.binding as llvm
+    from numba.core.codegen import JITCPUCodegen
+
+    _need(JITCPUCodegen, "_module_pass_manager")
+    _need(llvm, "create_pass_builder", "create_pipeline_tuning_options")
+    _need(llvm.PipelineTuningOptions, "loop_unrolling", "loop_vectorization", "speed_level")
+    return llvm
+
+
 def _arrays() -> Any:
     from numba.core import cgutils
     from numba.core.cpu import CPUContext
@@ -208,4 +219,4 @@ def _part(names: Callable[[], Any]) -> Any:
 
 
 events, caching, compiler = _part(_events), _part(_caching), _part(_compiler)
-arrays, boxes = _part(_arrays), _part(_boxes)
+passes, arrays, boxes = _part(_passes), _part(_arrays), _part(_boxes)

@@ -21,7 +21,7 @@ from typing import Any
 
 PATH = Path(__file__).parents[3] / "gpumatch" / "cpu" / "numba_tools" / "private.py"
 MODULE = "gpumatch.cpu.numba_tools.private"
-PARTS = ("events", "caching", "compiler", "arrays", "boxes")
+PARTS = ("events", "caching", "compiler", "passes", "arrays", "boxes")
 ALL = "ALL"
 
 

@@ -155,3 +155,22 @@ def test_only_what_keeps_the_gil_has_an_optimised_wrapper(releases):
     attributes = re.findall(r"^attributes (#\d+) = \{(.*)\}", code, re.M)
     assert [group for group, names in attributes if "optnone" in names] == wrappers * releases
     assert len(wrappers) == 1 or not releases
+
+
+def sum_of(array):
+    total = 0.0
+    for k in range(len(array)):
+        total += array[k]  # one after the other, so this loop becomes no vectors
+    return total
+
+
+def test_loops_stay_rolled_up(monkeypatch):
+    """Numba's own passes write such a loop out several times."""
+    lengths = []
+    for passes in (parts.passes, None):
+        monkeypatch.setattr(parts, "passes", passes)
+        total = parts.Kernel(sum_of, {"_nrt": False})
+        assert total(np.array([3.0, 1.0, 4.0])) == 8.0
+        (code,) = total.inspect_asm().values()
+        lengths.append(len(code))
+    assert lengths[0] < lengths[1]
