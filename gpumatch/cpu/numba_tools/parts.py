@@ -168,6 +168,19 @@ class _FusedCompiler(_KernelCompiler):
         return _FusedLibrary
 
 
+class _Part(compiler.CPUDispatcher):
+    """A function that kernels call: compiled once for a type, whatever numbers are written there.
+
+    Inference takes a variable that begins as 0 for that number, before it sees what is added. Numba
+    would compile each function that is given the variable for the number, and then for integers.
+    """
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What a call with these types is; Numba calls this."""
+        args = tuple(map(types.unliteral, args))
+        return super().get_call_template(args, {key: types.unliteral(kws[key]) for key in kws})
+
+
 class Kernel(compiler.CPUDispatcher):
     """A function that Python calls, and that is a part of the kernels that call it.
 
@@ -184,7 +197,7 @@ class Kernel(compiler.CPUDispatcher):
         # A part of a part that is forced inline is, too, but it need not be optimised before.
         pipeline = _FusedCompiler if flags.get("forceinline") else _PartCompiler
         flags = {**flags, "no_cpython_wrapper": True}
-        self._part = compiler.CPUDispatcher(function, targetoptions=flags, pipeline_class=pipeline)
+        self._part = _Part(function, targetoptions=flags, pipeline_class=pipeline)
 
     @property
     def _numba_type_(self) -> Any:

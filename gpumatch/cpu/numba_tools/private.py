@@ -109,7 +109,7 @@ def _compiler() -> Any:
     _need(CompileResult, "_find_referenced_environments")
     _need(PassManager("kernel"), "finalize", "passes")
     _need(CPUContext, "get_abi_sizeof", "refresh", "subtarget")
-    _need(CPUDispatcher, "_numba_type_", "add_overload")
+    _need(CPUDispatcher, "_numba_type_", "add_overload", "get_call_template")
     _need(Context, "resolve_function_type")
     return SimpleNamespace(
         Compiler=Compiler,

@@ -174,3 +174,18 @@ def test_loops_stay_rolled_up(monkeypatch):
         (code,) = total.inspect_asm().values()
         lengths.append(len(code))
     assert lengths[0] < lengths[1]
+
+
+@pytest.mark.parametrize("decorator", [kernel, fused])
+def test_a_number_that_is_written_there_is_an_integer_as_others(decorator):
+    """Inference takes a variable that begins as 0 for that number first."""
+    half = decorator(half_of)
+
+    def halves(count):
+        total = 0
+        for _ in range(count):
+            total = half(total) + 2
+        return total + half(6)
+
+    assert kernel(halves)(2) == 6
+    assert len(half._part.signatures) == 1
