@@ -7,7 +7,7 @@ an object here that has its names, or None if this Numba lacks one of them.
     events     `compiled`: when Numba compiles      compile time is not counted apart
     caching    `cache`: files of compiled code      Numba's own `cache=True`
     compiler   `parts`: kernels within kernels      plain `njit`
-    passes     `parts`: what LLVM does to kernels   Numba's own passes
+    passes     `parts`: what LLVM does to kernels   Numba's own passes, as in 0.61
     arrays     `atomics`, `prefetch`, `views`       `plain`, and plain `njit` for all kernels
     boxes      `short_calls`                        the general front door
 
@@ -125,7 +125,7 @@ def _passes() -> Any:
     import llvmlite.binding as llvm
     from numba.core.codegen import JITCPUCodegen
 
-    _need(JITCPUCodegen, "_module_pass_manager")
+    _need(JITCPUCodegen, "_module_pass_manager", "_pass_builder")
     _need(llvm, "create_pass_builder", "create_pipeline_tuning_options")
     _need(llvm.PipelineTuningOptions, "loop_unrolling", "loop_vectorization", "speed_level")
     return llvm

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
+import numba
 import pytest
 
 import gpumatch
@@ -57,8 +58,12 @@ def test_one_file_imports_private_parts():
     assert users == {PACKAGE / "cpu" / "numba_tools" / "private.py"}
 
 
+LACKS = {"passes"} if numba.__version__.startswith("0.61.") else set()
+"""Parts that this Numba has not."""
+
+
 def test_this_numba_has_all_parts():
-    assert not missing_parts(private)
+    assert missing_parts(private) == LACKS
     assert private.is_seen()
 
 
@@ -66,7 +71,8 @@ def test_without_a_name_the_parts_that_have_it_are_missing():
     names = all_names()
     assert len(names) > 50
     for name in names:
-        assert missing_parts(private_without({name})) == parts_with(name) != frozenset()
+        assert missing_parts(private_without({name})) == parts_with(name) | LACKS
+        assert parts_with(name)
     assert missing_parts(private_without(EveryName())) == {*names_by_part()}
 
 
