@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import gpumatch as gm
+from gpumatch.cpu.live.calls import on_first_call
+from gpumatch.cpu.numba_tools.compiled import short_kernel
 from tests.live_changes import Drawn, run, run_graph, run_points
 
 
@@ -363,3 +365,18 @@ def test_a_change_reads_few_lines():
         s.set_row(int(rng.integers(n)), rng.random(n))
         _ = s.objective
     assert s._table.lines - before < 50 * 5 * n**0.5
+
+
+def one_more(count):
+    return count + 1
+
+
+def test_a_live_kernel_is_compiled_when_it_is_first_called():
+    kernel = short_kernel(one_more)
+    names = {}
+    names["call"] = first = on_first_call(names, "call", kernel, "i8", "i8")
+    assert not kernel.signatures
+    assert names["call"](3) == 4
+    assert names["call"] is not first
+    assert names["call"](4) == 5
+    assert len(kernel.signatures) == 1

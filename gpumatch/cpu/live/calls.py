@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from numba import types
 
 from gpumatch.cpu.numba_tools.self_test import short_calls_work
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "on_first_call"]
 
 _NUMBERS = {"f8": types.float64, "i8": types.int64, "i4": types.int32, "b1": types.boolean}
 
@@ -30,3 +31,19 @@ def compiled(kernel: Any, result: str, arguments: str) -> Any:
         number, _, ndim = name.partition(",")
         kinds.append(Borrowed(_NUMBERS[number], int(ndim)) if ndim else _NUMBERS[number])
     return kernel.compile((_NUMBERS[result] if result else types.void)(*kinds))
+
+
+def on_first_call(
+    names: dict[str, Any], name: str, kernel: Any, result: str, arguments: str
+) -> Callable[..., Any]:
+    """What compiles such a kernel when it is first called.
+
+    ``names`` has the names of the calling module. From then on, ``name`` is the compiled kernel
+    there, so that later calls take no longer.
+    """
+
+    def call(*given: Any) -> Any:
+        names[name] = compiled(kernel, result, arguments)
+        return names[name](*given)
+
+    return call

@@ -16,7 +16,7 @@ from gpumatch.cpu.assignment.points.distances import METRICS, distances_at
 from gpumatch.cpu.assignment.points.tree import LEVELS
 from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.live.boxes import TYPES, Boxes
-from gpumatch.cpu.live.calls import compiled
+from gpumatch.cpu.live.calls import on_first_call
 from gpumatch.cpu.live.changes import AT_LIMIT, BY_COVER, FIT, INVALID, TOO_LARGE
 from gpumatch.cpu.live.near import fair_duals, serve_point
 from gpumatch.cpu.live.state import (
@@ -451,7 +451,9 @@ def _lists(room: int) -> tuple[np.ndarray, ...]:
 
 
 MADE = 3
-_serve_point = compiled(
+_serve_point = on_first_call(
+    globals(),
+    "_serve_point",
     serve_point,
     "i8",
     "f8,2 f8,2 f8,2 f8,2 i4,2 i4,2 " + TYPES

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.cpu.live.calls import compiled
+from gpumatch.cpu.live.calls import on_first_call
 from gpumatch.cpu.live.changes import (
     BY_COVER,
     remove_line,
@@ -327,9 +327,9 @@ def _marks(size: int) -> np.ndarray:
 
 
 _STATE = "f8,2 f8,2 f8,2 f8,2 i4,2 i4,2 "
-_set_line = compiled(set_line, "i8", _STATE + "i8 f8,1 f8 f8 f8 i8")
-_set_cost = compiled(set_cost, "i8", _STATE + "i8 i8 f8 f8 f8 f8 i8")
-_remove_line = compiled(remove_line, "", _STATE + "i8")
-_serve = compiled(serve, "i8", _STATE + "i8 b1 i8")
-_total_of = compiled(total_of, "f8", _STATE + "f8 i8 b1 b1 i8")
-_report = compiled(report, "", _STATE + "f8 i8 b1 b1 i4,1 f8,1 f8,1")
+_set_line = on_first_call(globals(), "_set_line", set_line, "i8", _STATE + "i8 f8,1 f8 f8 f8 i8")
+_set_cost = on_first_call(globals(), "_set_cost", set_cost, "i8", _STATE + "i8 i8 f8 f8 f8 f8 i8")
+_remove_line = on_first_call(globals(), "_remove_line", remove_line, "", _STATE + "i8")
+_serve = on_first_call(globals(), "_serve", serve, "i8", _STATE + "i8 b1 i8")
+_total_of = on_first_call(globals(), "_total_of", total_of, "f8", _STATE + "f8 i8 b1 b1 i8")
+_report = on_first_call(globals(), "_report", report, "", _STATE + "f8 i8 b1 b1 i4,1 f8,1 f8,1")
