@@ -54,13 +54,15 @@ from gpumatch.cpu.live.state import (
     WAITING,
     WAITS,
 )
-from gpumatch.cpu.numba_tools.compiled import inlined, vector_kernel
+from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import down, lost
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
 __all__ = ["dual_below", "hide_bound", "release", "serve_side", "set_dual", "show_bound", "wait"]
 
 _NONE = np.int32(2**31 - 1)
+_NOBODY = np.int32(-1)
+"""No vertex, as a number of the type of vertices: Numba compiles a function for each type."""
 
 
 @vector_kernel
@@ -107,7 +109,7 @@ def serve_side(own, other, nums, nums2, marks, marks2, joins, is_exact, budget):
     return read
 
 
-@inlined
+@fused
 def wait(marks, x):
     """Let an unmatched vertex wait."""
     if marks[WAITS, x] == 0:
@@ -116,14 +118,14 @@ def wait(marks, x):
         marks[COUNTS, WAITING] += 1
 
 
-@inlined
+@fused
 def set_dual(nums, x, dual):
     """Set a dual, and show it."""
     nums[DUAL, x] = dual
     nums[SHOWN, x] = dual
 
 
-@inlined
+@fused
 def hide_bound(nums, marks, hides):
     """Hide the vertices that are not free, if ``hides``."""
     if hides:
@@ -132,7 +134,7 @@ def hide_bound(nums, marks, hides):
                 nums[SHOWN, x] = -np.inf
 
 
-@inlined
+@fused
 def show_bound(nums, marks, hidden):
     """Show them again."""
     if hidden:
@@ -140,16 +142,16 @@ def show_bound(nums, marks, hidden):
             nums[SHOWN, x] = nums[DUAL, x]
 
 
-@inlined
+@fused
 def _partner(marks, marks2, nums2, x):
     """Return the mate that x has lost, if it is to be served and both are of one class; else -1."""
     j = marks[PARTNER, x]
     marks[PARTNER, x] = -1
     if j < 0 or marks2[WAITS, j] == 0 or marks2[USED, j] == 0 or marks2[MATE, j] >= 0:
-        return -1
+        return _NOBODY
     if marks2[FREE, j] == 1 and nums2[DUAL, j] >= nums2[SCALARS, TOP]:
-        return -1
-    return j if marks[FREE, x] + marks2[FREE, j] > 0 else -1
+        return _NOBODY
+    return j if marks[FREE, x] + marks2[FREE, j] > 0 else _NOBODY
 
 
 @vector_kernel
@@ -167,7 +169,7 @@ def dual_below(costs, shown, x, count, is_exact):
     return down(least, error)
 
 
-@inlined
+@fused
 def _start(costs, nums, marks, root, dual, count):
     """Set the distances of the other side from ``root``; return the least."""
     least = np.inf
@@ -179,7 +181,7 @@ def _start(costs, nums, marks, root, dual, count):
     return greater(least, 0.0)
 
 
-@inlined
+@fused
 def _relax(costs, nums, marks, x, offset, count):
     """Offer the other side the way through ``x``; return the least distance outside the tree."""
     least = np.inf
@@ -193,7 +195,7 @@ def _relax(costs, nums, marks, x, offset, count):
     return least
 
 
-@inlined
+@fused
 def _least_mate(nums, marks, front, count):
     """Return the least mate of the vertices within ``front``."""
     least = _NONE
@@ -250,7 +252,7 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
     size = size2 = 0  # of the trees of r and of j
     radius = radius2 = 0.0
     path, x_meet, k_meet = np.inf, r, j
-    sink = sink2 = np.int32(-1)
+    sink = sink2 = _NOBODY
     leaver, leaver2 = np.int32(r), np.int32(j)
     leave = nums[SCALARS, TOP] - nums[DUAL, r] if marks[FREE, r] == 1 else np.inf
     front = _start(own, nums2, marks2, r, nums[DUAL, r], cols)
@@ -276,7 +278,7 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
             x = _least_mate(nums2, marks2, front, cols)
             k = -1 - x if x < 0 else marks[MATE, x]
             if x < 0 and k != j:
-                sink, leave, leaver = np.int32(k), front, np.int32(-1)
+                sink, leave, leaver = np.int32(k), front, _NOBODY
                 continue
             if x < 0 or nums[SHOWN, x] == -np.inf:  # by rounding, the trees meet before the radii
                 meets, leave, path = True, front, front + radius2
@@ -298,7 +300,7 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
             k = _least_mate(nums, marks, front2, rows)
             x = -1 - k if k < 0 else marks2[MATE, k]
             if k < 0 and x != r:
-                sink2, leave2, leaver2 = np.int32(x), front2, np.int32(-1)
+                sink2, leave2, leaver2 = np.int32(x), front2, _NOBODY
                 continue
             if k < 0 or nums2[SHOWN, k] == -np.inf:
                 meets, leave, path = True, radius, radius + front2
@@ -317,7 +319,7 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
     _show_tree(nums2, marks2, size)
     _show_tree(nums, marks, size2)
     if leave == np.inf:
-        return False, size + 1, np.int32(-1), np.int32(-1)
+        return False, size + 1, _NOBODY, _NOBODY
     if meets:
         leave = greater(leave, radius)
         leave2 = greater(path - leave, radius2)
@@ -326,19 +328,19 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
     if has_end2:
         _lower(nums, marks, size2, leave2)
     if meets:
-        leaver = leaver2 = np.int32(-1)
+        leaver = leaver2 = _NOBODY
         _join_trees(marks, marks2, r, j, x_meet, k_meet)
     else:
         leaver = _flip(marks, marks2, r, sink, leaver)
-        leaver2 = _flip(marks2, marks, j, sink2, leaver2) if has_end2 else np.int32(-1)
-    first = x_meet if meets else np.int32(-1)
+        leaver2 = _flip(marks2, marks, j, sink2, leaver2) if has_end2 else _NOBODY
+    first = np.int32(x_meet) if meets else _NOBODY
     _raise(own, nums, nums2, marks, marks2, r, size, leave, first, is_exact)
     if has_end2:
-        _raise(other, nums2, nums, marks2, marks, j, size2, leave2, np.int32(-1), is_exact)
+        _raise(other, nums2, nums, marks2, marks, j, size2, leave2, _NOBODY, is_exact)
     return True, lines, leaver, leaver2
 
 
-@inlined
+@fused
 def _show_tree(nums, marks, size):
     """Show the vertices of a tree again."""
     for t in range(size):
@@ -346,7 +348,7 @@ def _show_tree(nums, marks, size):
         nums[SHOWN, k] = nums[DUAL, k]
 
 
-@inlined
+@fused
 def _lower(nums, marks, size, radius):
     """Lower the duals of a tree's vertices by what they are nearer than ``radius``."""
     for t in range(size):
@@ -354,7 +356,7 @@ def _lower(nums, marks, size, radius):
         set_dual(nums, k, nums[DUAL, k] + lesser(nums[REACH, t] - radius, 0.0))
 
 
-@inlined
+@fused
 def _raise(costs, nums, nums2, marks, marks2, root, size, radius, first, is_exact):
     """Raise the duals of the vertices that a tree has scanned: by what they are nearer than
     ``radius``; of floats, as high as no pair undercuts.
@@ -373,7 +375,7 @@ def _raise(costs, nums, nums2, marks, marks2, root, size, radius, first, is_exac
         set_dual(nums, x, dual)
 
 
-@inlined
+@fused
 def _augment(marks, marks2, root, k):
     """Match ``k``, of the other side, to the vertex before it, and so on up to the root."""
     while True:
@@ -386,14 +388,14 @@ def _augment(marks, marks2, root, k):
             break
 
 
-@inlined
+@fused
 def _flip(marks, marks2, root, sink, leaver):
     """Change the pairs along the path from the root to its end; return who is unmatched now."""
     marks[WAITS, root] = 0
     if sink >= 0:
         marks2[WAITS, sink] = 0
         _augment(marks, marks2, root, sink)
-        return np.int32(-1)
+        return _NOBODY
     k = marks[MATE, leaver]
     marks[MATE, leaver] = -1 - leaver
     if leaver != root:
@@ -401,7 +403,7 @@ def _flip(marks, marks2, root, sink, leaver):
     return leaver
 
 
-@inlined
+@fused
 def _join_trees(marks, marks2, r, j, x, k):
     """Change the pairs along the path from r to x, k and j."""
     before, after = marks[MATE, x], marks2[MATE, k]
