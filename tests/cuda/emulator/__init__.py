@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -31,7 +31,7 @@ from gpumatch.numeric.arrays import count_matched
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE.parents[2] / ".pytest_cache" / "emulator"
-KEPT, KEPT_HEADERS = 100, 3  # headers have 30 MB each
+KEPT, KEPT_HEADERS = 200, 3  # headers have 30 MB each
 COMPILER = shutil.which("g++")
 _OPTIONS = ("-std=c++17", "-O1", "-fPIC", "-fno-gnu-unique", "-w", "-Wno-psabi")
 """Without unique symbols, each library has shared variables of its own, of the size it needs."""
@@ -88,7 +88,8 @@ class Emulator:
         self._source = source
         has_own_size = "extern __shared__" in source.text() and not source.cooperative
         self.at_once = 1 if has_own_size else None
-        self._library = _compiled(source, constants)
+        self._text = _for_threads(source, constants)
+        self._libraries: dict[tuple[str, ...], ctypes.CDLL] = {}
         self._begin_again()
         Emulator._alive.add(self)
 
@@ -103,8 +104,11 @@ class Emulator:
             emulator._begin_again()
 
     def bound_to(self, arguments: Mapping[str, str]) -> _Kernels:
-        """The kernels for some arguments of their templates."""
-        return _Kernels(self, self._source, self._library, arguments)
+        """The kernels for some arguments of their templates, compiled when they are asked for."""
+        key = tuple(arguments.values())
+        if key not in self._libraries:
+            self._libraries[key] = _compiled(self._text, self._source.names(arguments))
+        return _Kernels(self, self._source, self._libraries[key], arguments)
 
     def kernels_for(self, **dtypes: np.dtype) -> _Kernels:
         """The same, as drivers ask for them: by the dtypes that the arguments stand for."""
@@ -125,7 +129,6 @@ class _Kernels:
         named = (name.format(**arguments) for name in source.structs)
         structs = ((name, source.declared.struct(name)) for name in named)
         self._structs = {name.partition("<")[0]: _Struct(struct) for name, struct in structs}
-        self._instance = list(source.instances()).index(dict(arguments))
         self._names = source.kernels
 
     def struct(self, name: str) -> Any:
@@ -136,7 +139,7 @@ class _Kernels:
 
     def __getitem__(self, name: str) -> Any:
         number = self._names.index(name)
-        launch: Any = functools.partial(self._launch, f"launch_{self._instance}_{number}")
+        launch: Any = functools.partial(self._launch, f"launch_{number}")
         launch.kernel = SimpleNamespace(ptr=0)
         return launch
 
@@ -207,7 +210,8 @@ def _one_for_each_block(shared: re.Match[str]) -> str:
     )
 
 
-def _compiled(source: Source, constants: Mapping[str, int]) -> ctypes.CDLL:
+def _for_threads(source: Source, constants: Mapping[str, int]) -> str:
+    """The text of a source as g++ gets it, with other constants."""
     text = re.sub(r"asm volatile\(.*\);", "", source.text())
     text = text.replace("  long long time;\n", "  long long time = 0;\n")
     text = _SIZED_BY_LAUNCH.sub(
@@ -221,13 +225,16 @@ def _compiled(source: Source, constants: Mapping[str, int]) -> ctypes.CDLL:
             rf"(constexpr (?:int|long long) {name} =) [^;]+;", rf"\1 {value};", text
         )
         assert count == 1, name
-    lines = ['#include "cuda.h"', "namespace kernels {", text, "}", "using namespace kernels;"]
-    for i, arguments in enumerate(source.instances()):
-        for k, name in enumerate(source.names(arguments)):
-            lines.append(
-                f'extern "C" void launch_{i}_{k}(unsigned b, unsigned t, unsigned s, unsigned o, '
-                f"void** a) {{ launch_kernel(kernels::{name}, b, t, s, o, a); }}"
-            )
+    return "\n".join(['#include "cuda.h"', "namespace kernels {", text, "}"])
+
+
+def _compiled(text: str, names: Iterable[str]) -> ctypes.CDLL:
+    lines = [text, "using namespace kernels;"]
+    for k, name in enumerate(names):
+        lines.append(
+            f'extern "C" void launch_{k}(unsigned b, unsigned t, unsigned s, unsigned o, '
+            f"void** a) {{ launch_kernel(kernels::{name}, b, t, s, o, a); }}"
+        )
     return ctypes.CDLL(str(_library_of("\n".join(lines))))
 
 
