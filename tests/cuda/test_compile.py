@@ -36,24 +36,21 @@ def _depends_on_architecture(source) -> bool:
 def _targets():
     """Arguments that are compiled in one program, for what, how, and whether in the long tests.
 
-    The first arguments of each source are compiled to the end, and all others to assembly: for the
-    oldest architecture, and for newer ones if that is other code. In the long tests all are
-    compiled to the end, the first for newer architectures, too, and with all optimisations.
+    The first arguments of each source are compiled to the end, for the architecture that has most
+    code of its own, and all others to assembly. In the long tests all are compiled to the end, also
+    for newer architectures if that is other code, and the first with all optimisations.
     """
     for source, every in INSTANCES.items():
         first, others, depends = every[:1], every[1:], _depends_on_architecture(source)
-        main, *rest = (90, 80, 100) if depends else (80, 90, 100)
+        main, *rest = (90, 80, 100) if depends else (80, 100)
         yield source, first, f"sm_{main}", "quickly", False
         yield source, first, f"sm_{main}", "fully", True
         for number in rest:
             yield source, first, f"sm_{number}", "quickly", True
-        for number in (80, 90) if depends else (80,):
-            if others:
-                yield source, others, f"compute_{number}", "quickly", False
+        if others:
+            yield source, others, "compute_80", "quickly", False
+            for number in (80, 90) if depends else (80,):
                 yield source, others, f"sm_{number}", "quickly", True
-        if depends:
-            for number in rest:
-                yield source, first, f"compute_{number}", "quickly", False
 
 
 TARGETS = [
