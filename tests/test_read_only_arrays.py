@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -69,7 +67,6 @@ def test_kernels_get_the_same_memory(part):
 
 def test_a_view_for_kernels_keeps_the_memory():
     shared = for_kernels(read_only(np.arange(1000)))
-    gc.collect()
     others = [np.full(1000, -1) for _ in range(100)]
     assert shared.tolist() == list(range(1000))
     assert len(others) == 100
