@@ -67,12 +67,11 @@ def check_strong(basis):
 
 
 @pytest.mark.parametrize(("integer", "limit"), KINDS)
-@pytest.mark.parametrize("block", [1, 64])
-def test_any_flow_leads_to_the_optimum(monkeypatch, integer, limit, block):
+def test_any_flow_leads_to_the_optimum(monkeypatch, integer, limit):
     """All conditions of the contract hold, for zero masses and for spare demand, too."""
-    monkeypatch.setattr(sweeps, "BLOCK", block)
     optima = 0
     for seed in range(150):
+        monkeypatch.setattr(sweeps, "BLOCK", 64 if seed % 3 else 1)
         most = 6 if seed % 2 else 10**9
         task = random_task(seed, dense=False, integer=integer, limit=limit, most=most, size=9)
         least = least_cost(task)
