@@ -56,7 +56,7 @@ def best_with_each_pair(costs, limit, maximize, cardinality):
 def test_alternatives_are_those_of_brute_force(cardinality):
     rng = np.random.default_rng(["full", "maximum", "any"].index(cardinality))
     checked = 0
-    for _ in range(250):
+    for _ in range(120):
         costs, limit, maximize = random_problem(rng)
         costs = costs[:4, :5]
         limit = limit[:4] if np.ndim(limit) else limit
@@ -82,7 +82,7 @@ def test_alternatives_are_those_of_brute_force(cardinality):
                 mates = other.witness(row, col)
                 assert mates[row] == col
                 assert np.unique(mates[mates >= 0]).size == (mates >= 0).sum()
-    assert checked > 500
+    assert checked > 240
 
 
 def test_witnesses_cost_what_the_matrix_says():
