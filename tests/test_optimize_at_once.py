@@ -14,7 +14,7 @@ import scipy.optimize
 import gpumatch as gm
 import gpumatch.optimize
 from gpumatch.cpu.assignment.small import pairs_only
-from gpumatch.optimize import linear_sum_assignment
+from gpumatch.optimize import linear_sum_assignment, linear_sum_assignment_batch
 from tests.optimize_ways import WAYS, going
 
 X = math.inf
@@ -239,10 +239,18 @@ def no_switching():
     sys.setswitchinterval(interval)
 
 
-def test_another_thread_goes_on_during_a_large_call(no_switching):
-    numbers = np.arange(512)
+LARGE_CALLS = {
+    "plain": linear_sum_assignment,
+    "with a limit": lambda costs: linear_sum_assignment(costs, cost_limit=1e9),
+    "a frame": lambda costs: linear_sum_assignment_batch([costs], cost_limit=1e9, threads=1),
+}
+
+
+@pytest.mark.parametrize("call", LARGE_CALLS.values(), ids=LARGE_CALLS)
+def test_another_thread_goes_on_during_a_large_call(call, no_switching):
+    numbers = np.arange(512.0)
     hard = np.outer(numbers, numbers)
-    linear_sum_assignment(hard)  # compiled before the threads meet
+    call(np.eye(20))  # compiled before the threads meet
     may_go_on, went_on = threading.Lock(), []
 
     def other():
@@ -252,7 +260,7 @@ def test_another_thread_goes_on_during_a_large_call(no_switching):
     thread = threading.Thread(target=other)
     with may_go_on:
         thread.start()
-    linear_sum_assignment(hard)
+    call(hard)
     before_the_end = bool(went_on)
     thread.join()
     assert before_the_end

@@ -1,8 +1,7 @@
 """Lexicographic bottlenecks: the largest cost least, then the next one, and so on.
 
-First the least threshold is found (`bottleneck`). Pairs above it are of no use. Then the entries
-that are left are gone through from the greatest down (`gpumatch.cpu.ranking.lexicographic`), on the
-host.
+First the least threshold is found (`bottleneck`). Pairs above it are of no use. The entries up to
+it are then visited from the greatest down (`gpumatch.cpu.ranking.lexicographic`), on the host.
 
 The levels need a square problem. With n rows and m > n columns it is made of the pairs twice: row i
 and column j, at their cost, and row n + j and column m + i, at none. Row n + j may take column j at

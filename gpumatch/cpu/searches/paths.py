@@ -20,7 +20,7 @@ from gpumatch.cpu.searches.state import HEAD, KEPT, NEXT, SCANS, SPENT, SPOTS
 from gpumatch.numeric.arrays import count_matched
 from gpumatch.running.kept_memory import kept_full
 
-__all__ = ["Paths", "bid", "take_nearest", "turn"]
+__all__ = ["Paths", "bid", "take_nearest", "turn", "turn_from"]
 
 ROUNDS = 2
 """Rounds of bids, as many as those of Jonker and Volgenant."""
@@ -327,3 +327,14 @@ def turn(root, col, row, pred, row_to_col, col_to_row):
             return
         col = previous
         row = pred[col]
+
+
+@vector_kernel
+def turn_from(col, pred, row_to_col, col_to_row):
+    """Flip the path that ends in ``col``, back to the unmatched row in which it begins."""
+    while col >= 0:
+        row = pred[col]
+        previous = row_to_col[row]
+        row_to_col[row] = col
+        col_to_row[col] = row
+        col = previous

@@ -48,6 +48,7 @@ from gpumatch.contracts import AssignmentTask, Control, Stopped
 from gpumatch.cpu.assignment.hungarian.problem import BUDGET, Problem, tight_at
 from gpumatch.cpu.heartbeat import heartbeat
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
+from gpumatch.cpu.searches.paths import turn_from
 
 __all__ = ["run"]
 
@@ -189,7 +190,7 @@ class _Search:
             problem.row_dual += np.where(self.row_cover, 0, self.delta - self.row_time)
             problem.col_dual -= np.where(self.col_cover, self.delta - self.col_time, 0)
         with self.control.part("reverse and augmentation"):
-            _augment(
+            turn_from(
                 col, self.pred,  # IN
                 problem.row_to_col, problem.col_to_row,  # OUT
             )  # fmt: skip
@@ -304,14 +305,3 @@ def _has_tight(block, dual, since, far, time):
     for k in range(line.size):  # no branches: it compiles to vector instructions
         count += (tight_at(line[k], dual, price[k], since, far) <= time) & (not covered[k])
     return count > 0
-
-
-@vector_kernel
-def _augment(col, pred, row_to_col, col_to_row):
-    """Augment along the path that ends in ``col``."""
-    while col >= 0:
-        row = pred[col]
-        following = row_to_col[row]
-        row_to_col[row] = col
-        col_to_row[col] = row
-        col = following

@@ -56,6 +56,7 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Control
 from gpumatch.cpu.assignment.hungarian.problem import BUDGET, Problem, tight_at
 from gpumatch.cpu.numba_tools.compiled import vector_kernel
+from gpumatch.cpu.searches.paths import turn_from
 
 __all__ = ["augment", "join", "nearest_time", "offer", "reverse", "run", "write_duals"]
 
@@ -340,10 +341,4 @@ def reverse(ends, pred, root, end):
 def augment(roots, end, pred, row_to_col, col_to_row):
     """Augment along the chosen paths (Algorithm 6), from their ends."""
     for k in range(roots.size):
-        col = end[roots[k]]
-        while col >= 0:
-            row = pred[col]
-            following = row_to_col[row]
-            row_to_col[row] = col
-            col_to_row[col] = row
-            col = following
+        turn_from(end[roots[k]], pred, row_to_col, col_to_row)
