@@ -57,6 +57,12 @@ class Auction:
         True if all columns must be full, so that the level of prices does not matter.
     control : Control
     tuning : Tuning
+    flow : int64 array, optional
+        The units of each entry to begin with, within supply and demand.
+    epsilon : float, optional
+        The first epsilon; the range of the costs without it.
+    is_whole : bool
+        False if the units are none of the caller's, who is not told of them.
     """
 
     def __init__(
@@ -70,18 +76,24 @@ class Auction:
         *,
         is_even: bool,
         tuning: Tuning | None = None,
+        flow: np.ndarray | None = None,
+        epsilon: float | None = None,
+        is_whole: bool = True,
     ) -> None:
         indptr, indices, costs = entries
         self.entries = indptr, indices, costs.astype(np.float64, copy=False)
         self.owner, self.control = csr.owners(indptr, indices), control
-        self.is_even = is_even
+        self.is_even, self.is_whole = is_even, is_whole
         self.tuning = tuning or Tuning()
         self.price = price.astype(np.float64)
         self.supply, self.total = supply, int(supply.sum())
         self.unmatched, self.spare = supply.copy(), demand.copy()
         self.unshipped = np.zeros_like(supply)
         self.limit = np.empty(0) if limit is None else limit.astype(np.float64)
-        self.flow = kept_full(indices.size, 0, np.int64)
+        self.flow = kept_full(indices.size, 0, np.int64) if flow is None else flow
+        if flow is not None:
+            np.subtract.at(self.unmatched, self.owner, flow)
+            np.subtract.at(self.spare, indices, flow)
         self.top = np.empty(demand.size, np.int32)
         self.queue = np.empty(1 << int(supply.size).bit_length(), np.int32)
         self.state = np.zeros(bidding.STATES, np.int64)
@@ -89,6 +101,7 @@ class Auction:
         ends = np.concatenate([costs[:1], self.limit, [costs.min(), costs.max()]])
         self.spread = float(ends.max() - ends.min())
         self.largest = float(np.abs(ends).max())
+        self.epsilon = self.spread if epsilon is None else min(epsilon, self.spread)
         self.phases = 0
 
     def _room_for(self, count: int) -> tuple[np.ndarray, ...]:
@@ -103,12 +116,17 @@ class Auction:
         return np.floor(price).astype(dtype) if dtype.kind == "i" else price
 
     @property
+    def _shipped(self) -> int:
+        """The units that are told to the caller."""
+        return self.total - int(self.unmatched.sum()) if self.is_whole else 0
+
+    @property
     def _sides(self) -> tuple[np.ndarray, ...]:
         return self.price, self.spare, self.unmatched, self.unshipped, self.top
 
     def run(self) -> None:
         """Hold all phases; raises Stopped."""
-        tuning, epsilon = self.tuning, self.spread
+        tuning, epsilon = self.tuning, self.epsilon
         finest = max(tuning.finest * self.largest, tuning.fine * self._typical_saving())
         if not self.spread > 0:
             return
@@ -141,7 +159,7 @@ class Auction:
                 self._sides, self.lots, self.queue, self.state,  # OUT
                 self.limit, terms, few, tuning.budget,  # IN
             )  # fmt: skip
-            if self.control.tick(self.total - int(self.unmatched.sum())):
+            if self.control.tick(self._shipped):
                 self._collect()
                 raise Stopped
             if outcome == bidding.FULL:
@@ -154,7 +172,7 @@ class Auction:
         self._collect()
         self.control.phase(
             found=begun - int(self.state[bidding.ROWS]),
-            matched=self.total - int(self.unmatched.sum()), step="auction", epsilon=epsilon,
+            matched=self._shipped, step="auction", epsilon=epsilon,
             scans=int(self.state[bidding.READ]) - read,
         )  # fmt: skip
         self.phases += 1

@@ -28,12 +28,11 @@ import numpy as np
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu import csr
 from gpumatch.cpu.transport import simplex
+from gpumatch.cpu.transport.planting import absorb, plant
 from gpumatch.cpu.transport.sweeps import sweep_all
 
 __all__ = ["Basis", "takes"]
 
-BUDGET = 2**22
-"""Nodes that a kernel passes before it returns to Python: some tenths of a second."""
 FAR = 64
 """How many times the range of the costs an arc to the root costs where all rows must ship."""
 ROUNDING = 2.0**-48
@@ -113,28 +112,14 @@ class Basis:
         sent = np.concatenate(sides)
         self.used = np.flatnonzero(sent)
         self.units = sent[self.used]
-        self.closing = self._plant()
-
-    def _plant(self) -> np.ndarray:
-        """Make the tree; return the places in `used` of the arcs that are not in it."""
-        room = simplex.planting_room(self.used.size, self.root + 1)
-        count = simplex.plant(
-            self.arcs, self.used, self.units,  # IN
-            self.tree, self.dual,  # OUT
-            self.nrows,  # IN
-            room,  # OUT
-        )  # fmt: skip
-        return room[0][:count].copy()
+        self.closing = plant(self.arcs, self.used, self.units, self.tree, self.dual, nrows)
 
     def solve(self) -> None:
         """Find a cheapest flow; raises Stopped."""
         while self.closing.size:
-            done = simplex.absorb(
-                self.arcs, self.used, self.units, self.closing, 0,  # IN
-                self.tree,  # OUT
-                self.nrows, BUDGET,  # IN
-            )  # fmt: skip
-            self.closing = self.closing[done:]
+            self.closing = absorb(
+                self.arcs, self.used, self.units, self.closing, self.tree, self.nrows
+            )
             self._beat()
         self.sweeps = sweep_all(
             self.arcs, self.arcs[0].size,  # IN

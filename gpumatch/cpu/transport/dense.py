@@ -37,7 +37,10 @@ import numpy as np
 
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu.transport import simplex
+from gpumatch.cpu.transport.auction import Auction
+from gpumatch.cpu.transport.auction import Tuning as Phases
 from gpumatch.cpu.transport.levels import MEMBERS, Groups, grouped, singles
+from gpumatch.cpu.transport.planting import absorb, plant
 from gpumatch.cpu.transport.sources import Source
 from gpumatch.cpu.transport.sweeps import sweep_all
 from gpumatch.running.kept_memory import kept_empty
@@ -65,6 +68,10 @@ class Tuning(NamedTuple):
     """The arcs that a row gets in a pricing."""
     swept: int = 3 * 2**10
     """Nodes from which on pivots come in sweeps, because one changes the duals of too many."""
+    swept_near: int = 2**14
+    """The same after an auction, which leaves few pivots."""
+    auction: Phases = Phases(fine=4)
+    """The auction on the first core. It may be coarse: pivots follow."""
     pivots: int = 2**23
     """Arcs and nodes that pivots look at between two ticks."""
 
@@ -148,6 +155,7 @@ class DenseProblem:
         self.regret = np.zeros(self.nrows, source.dtype)
         self.rounds = self.readings = 0
         self.has_all = self.entries <= self.tuning.whole
+        self.is_near = False
 
     def _arcs_to_root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The arcs between the root and all other nodes."""
@@ -172,6 +180,7 @@ class DenseProblem:
     def solve(self, col_dual: np.ndarray | None = None) -> bool:
         """Find a cheapest flow and its duals, from duals of columns; False if stopped."""
         start: Start | None = None
+        flow: np.ndarray | None = None
         try:
             groups = None if self.has_all or col_dual is not None else self._grouped()
             is_loose = (
@@ -184,8 +193,11 @@ class DenseProblem:
                 if col_dual is None:
                     col_dual, start = self._estimate(groups)
                 start = None if is_loose else start
-                self._add_core(col_dual, start)
-            self._begin(start)
+                flow = self._add_core(col_dual, start)
+            if flow is None:
+                self._begin()
+            else:
+                self._ship_again(flow)
             while True:
                 self._pivot()
                 if self.has_all or not self._price():
@@ -258,7 +270,7 @@ class DenseProblem:
             self.control, self.seed, self.tuning, self.level + 1,
         )  # fmt: skip
         if not smaller.solve():
-            self._begin(None)
+            self._begin()
             raise Stopped
         col_dual = self.source.conjugate(of_rows.heads, smaller.row_dual, self._look)
         return col_dual, self._poured(smaller, of_rows, of_cols) if self.is_even else None
@@ -266,7 +278,7 @@ class DenseProblem:
     def _look(self) -> None:
         """Tick before there is a tree; raises Stopped with the tree of the root alone."""
         if self.control.tick(0):
-            self._begin(None)
+            self._begin()
             raise Stopped
 
     def _poured(self, smaller: DenseProblem, of_rows: Groups, of_cols: Groups) -> Start:
@@ -312,44 +324,71 @@ class DenseProblem:
             self.row_dual[:] = least[:, 0]
             self.regret = least[:, 1] - least[:, 0]
 
-    def _add_core(self, col_dual: np.ndarray, start: Start | None) -> None:
-        """Add the pairs of a flow, and the best pairs of each row and of each column."""
+    def _add_core(self, col_dual: np.ndarray, start: Start | None) -> np.ndarray | None:
+        """Add the best pairs of each row and of each column, and those of a flow.
+
+        Return the flow of the pairs, if there is one. They are in order then.
+        """
         most = self.tuning.row_arcs, self.tuning.col_arcs
         near = self.source.nearest(col_dual, most, self._look)
         self.readings += 1
         self.row_dual[:], self.col_dual[:], self.regret = near.row_dual, col_dual, near.regret
-        if start is not None:
-            self._add(start.rows, start.cols)
-        self._add(*near.of_rows)
-        self._add(*near.of_cols)
+        if start is None:
+            self._add(*near.of_rows)
+            self._add(*near.of_cols)
+            return None
+        of_start = start.rows * np.int64(self.ncols) + start.cols
+        of_best = (
+            rows * np.int64(self.ncols) + cols for rows, cols in (near.of_rows, near.of_cols)
+        )
+        places = np.unique(np.concatenate([of_start, *of_best]))
+        rows, cols = np.divmod(places, self.ncols)
+        self._add(rows.astype(np.int32), cols.astype(np.int32))
+        flow = np.zeros(places.size, np.int64)
+        np.add.at(flow, np.searchsorted(places, of_start), start.flow)
+        return flow
 
     # -- pivots and pricing ------------------------------------------------------------------------
 
-    def _begin(self, start: Start | None) -> None:
-        """Make the first tree: that of the first arcs if they are a flow, else a greedy one."""
+    def _begin(self) -> None:
+        """Make the first tree, a greedy one."""
         root = self.nrows + self.ncols
-        masses = self.supply, self.demand
-        if start is not None:
-            simplex.plant(
-                self.arcs, root + np.arange(start.flow.size), start.flow,  # IN
-                self.tree, self.dual,  # OUT
-                self.nrows,  # IN
-                simplex.planting_room(start.flow.size, root + 1),  # OUT
-            )  # fmt: skip
-            return
         tails, heads, cost = (part[root : self.count] for part in self.arcs)
         keys = cost - self.dual[tails] - self.dual[heads] - self.regret[tails]
         order = root + np.argsort(keys)
         simplex.begin(
             self.arcs,  # IN
             self.tree, self.dual,  # OUT
-            *masses,  # IN
+            self.supply, self.demand,  # IN
         )  # fmt: skip
         simplex.greedy(
             self.arcs, order,  # IN
             self.tree,  # OUT
             self.nrows,  # IN
         )  # fmt: skip
+        self._refresh()
+
+    def _ship_again(self, flow: np.ndarray) -> None:
+        """Make the first tree of a flow of the pairs in order, after an auction has improved it."""
+        root = self.nrows + self.ncols
+        tails, heads, cost = (part[root : self.count] for part in self.arcs)
+        too_much = cost - self.dual[tails] - self.dual[heads]
+        auction = Auction(
+            (np.searchsorted(tails, np.arange(self.nrows + 1)), heads - np.int32(self.nrows), cost),
+            self.supply, self.demand, None, self.col_dual, self.control, is_even=True,
+            tuning=self.tuning.auction, flow=flow,
+            epsilon=float(np.average(too_much, weights=flow)), is_whole=not self.level,
+        )  # fmt: skip
+        try:
+            auction.run()
+        finally:
+            sent = np.concatenate([auction.unmatched, auction.spare, auction.flow])
+            used = np.flatnonzero(sent)
+            self.is_near = True
+            closing = plant(self.arcs, used, sent[used], self.tree, self.dual, self.nrows)
+        while closing.size:
+            closing = absorb(self.arcs, used, sent[used], closing, self.tree, self.nrows)
+            self._beat()
         self._refresh()
 
     def _refresh(self) -> None:
@@ -361,7 +400,7 @@ class DenseProblem:
     def _pivot(self) -> None:
         """Exchange arcs until none is cheaper than the duals of its ends; raises Stopped."""
         before = int(self.state[simplex.PIVOTS])
-        if self.dual.size > self.tuning.swept:
+        if self.dual.size > (self.tuning.swept_near if self.is_near else self.tuning.swept):
             sweep_all(
                 self.arcs, self.count,  # IN
                 self.tree, self.dual,  # OUT

@@ -9,7 +9,7 @@ import pytest
 
 from gpumatch.contracts import Stopped
 from gpumatch.contracts.transport import TransportSolution, TransportTask
-from gpumatch.cpu.transport import crossover, simplex, sweeps
+from gpumatch.cpu.transport import crossover, planting, simplex, sweeps
 from gpumatch.cpu.transport.crossover import Basis
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.running.control import Control
@@ -153,7 +153,7 @@ def test_units_wait_where_paths_are_dear():
 
 @pytest.mark.parametrize("ticks", range(4))
 def test_a_stopped_crossover_keeps_the_masses(monkeypatch, ticks):
-    monkeypatch.setattr(crossover, "BUDGET", 4)
+    monkeypatch.setattr(planting, "BUDGET", 4)
     monkeypatch.setattr(sweeps, "BUDGET", 4)
     rng, left = np.random.default_rng(ticks), iter(range(ticks))
     control = Control(callback=lambda progress: next(left, None) is None)

@@ -80,6 +80,17 @@ def test_lower_bounds_agree_with_a_linear_program(number, limit):
     assert has_price
 
 
+def test_a_column_that_gets_all_units_is_not_full():
+    """Its demand is greater, so the dual below 0 that it is given is none of an optimum."""
+    costs, least = np.array([[3, -4]]), np.array([0, 3])
+    given = np.zeros(1, np.int64), np.array([0, -2])
+    solution = engine.solve(
+        task_of(costs, np.array([3]), np.array([1, 4]), least=least, initial=given)
+    )
+    assert solution.flow.tolist() == [3]
+    assert (solution.row_dual.tolist(), solution.col_dual.tolist()) == ([-4], [0, 0])
+
+
 @pytest.mark.parametrize("spare", [0, 7])
 def test_few_rows_are_few_columns_of_the_transposed_problem(spare):
     rng = np.random.default_rng(spare)

@@ -33,9 +33,9 @@ def matrix_of(points):
 def answers(source, rows, cols, own, dual):
     """What a source says at some duals; of pairs, their reduced costs, because some are equal."""
     near = source.nearest(dual, (4, 3), lambda: None)
-    by_cols = np.argsort(near.of_cols[1], kind="stable")
-    pairs = near.of_rows, tuple(part[by_cols] for part in near.of_cols)
-    reduced = [source.at(*part) - dual[part[1]] - near.row_dual[part[0]] for part in pairs]
+    pairs = tuple(np.concatenate(parts) for parts in zip(near.of_rows, near.of_cols))
+    assert np.unique(pairs[0] * np.int64(dual.size) + pairs[1]).size == pairs[0].size
+    reduced = source.at(*pairs) - dual[pairs[1]] - near.row_dual[pairs[0]]
     return [
         source.at(rows[:5], cols),
         source.features(0, cols),
@@ -45,7 +45,8 @@ def answers(source, rows, cols, own, dual):
         source.part(rows, cols).row_minima(dual[cols]),
         near.row_dual,
         near.regret,
-        *(np.sort(part.reshape(-1, k), axis=1) for part, k in zip(reduced, (4, 3))),
+        np.sort(reduced[: 4 * near.row_dual.size].reshape(-1, 4), axis=1),
+        np.stack([np.sort(reduced[pairs[1] == col])[:3] for col in range(dual.size)]),
     ]
 
 
