@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import mmread
-from scipy.sparse import block_diag, coo_array, csc_array, csr_array, eye_array, random_array
+from scipy.sparse import (
+    block_diag,
+    coo_array,
+    csc_array,
+    csr_array,
+    eye_array,
+    kron,
+    random_array,
+)
 from scipy.sparse.linalg import splu as scipys_splu
 
 import gpumatch as gm
@@ -186,6 +194,22 @@ def test_small_blocks_are_factored_together(monkeypatch):
     assert sum(sizes) == 1400
     assert max(sizes) <= 512
     assert len(sizes) == 3
+
+
+def test_blocks_that_are_not_coupled_are_one_system(monkeypatch):
+    """However many they are, one factorization serves them; it fills nothing in."""
+    sizes = []
+
+    def counting(block, **options):
+        sizes.append(block.shape[0])
+        return splu(block, **options)
+
+    monkeypatch.setattr(block_solve, "splu", counting)
+    A = csr_array(kron(eye_array(700), [[2.0, 1.0], [1.0, 3.0]]))
+    order = np.random.default_rng(3).permutation(1400)
+    A, x = A[order][:, order[::-1]], np.arange(1400.0)
+    assert np.allclose(solve_btf(A, A @ x), x)
+    assert sizes == [1400]
 
 
 @pytest.mark.parametrize(("small", "together"), [(32, 512), (0, 0), (3, 20)])
