@@ -17,8 +17,13 @@ Edges = np.ndarray
 
 def every_graph(n: int) -> list[Edges]:
     """All graphs with n vertices."""
+    return graphs_of(n, np.arange(2 ** (n * (n - 1) // 2)))
+
+
+def graphs_of(n: int, numbers: np.ndarray) -> list[Edges]:
+    """The graphs with n vertices of these numbers, which have a bit for each pair."""
     pairs = complete(n)
-    bits = np.arange(2 ** len(pairs))[:, None] >> np.arange(len(pairs)) & 1 == 1
+    bits = numbers[:, None] >> np.arange(len(pairs)) & 1 == 1
     return [pairs[chosen] for chosen in bits]
 
 
