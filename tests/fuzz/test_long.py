@@ -8,9 +8,9 @@ from tests.fuzz.__main__ import described
 from tests.fuzz.doors import DOORS
 from tests.fuzz.trials import Trial, run
 
-PARTS = 4
-PROBLEMS = 600
-"""Of all doors and parts together."""
+PARTS = 2
+PROBLEMS = 300
+"""Of all doors and parts together. Twice as many passed."""
 SEED = 10**6
 ALL = sum(door.weight for door in DOORS.values())
 
