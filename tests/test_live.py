@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import gpumatch as gm
 from gpumatch.cpu.live.calls import on_first_call
+from gpumatch.cpu.live.state import BOUND, COUNTS, FREE, USED
 from gpumatch.cpu.numba_tools.compiled import short_kernel
 from tests.live_changes import Drawn, run, run_graph, run_points
 
@@ -295,6 +296,17 @@ def test_sparse_costs_forbid_what_they_do_not_store():
     gm.verify(s.costs(), a)
     g = gm.GraphSession((np.array([0, 3]), np.array([1, 1, 0]), (1, 2)))
     assert g.graph().indices.tolist() == [0, 1]
+
+
+def test_a_side_that_fills_its_slots_has_room_for_a_root():
+    """A search without an end notes the whole tree, of all slots of a side, and its root."""
+    C = np.arange(256).reshape(16, 16) ** 2 % 37
+    s = gm.Session(C + 1)
+    s.add_row(np.ones(16))
+    assert s.objective == gm.assign(np.vstack([C + 1, np.ones((1, 16), int)])).objective
+    for marks in s._table.marks:
+        is_bound = (marks[USED] == 1) & (marks[FREE] == 0)
+        assert marks[COUNTS, BOUND] == np.count_nonzero(is_bound)
 
 
 # -- pickles and threads ---------------------------------------------------------------------------

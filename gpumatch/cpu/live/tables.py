@@ -101,7 +101,7 @@ class Table:
         self.sign, self.mode, self.most = sign, mode, most
         self.is_exact, self.is_full = is_exact, is_full
         self._totals = np.zeros(4)
-        rows, cols = (max(LEAST, size) for size in shape)
+        rows, cols = (max(LEAST, size + 1) for size in shape)
         self._hold(
             [np.full((rows, cols), np.inf), np.full((cols, rows), np.inf)],
             [np.zeros((NUMBERS, size)) for size in (rows, cols)],
@@ -143,8 +143,8 @@ class Table:
         return int(self.marks[side][COUNTS, SLOTS])
 
     def has_room(self, side: int) -> bool:
-        """True if there is a next slot."""
-        return self.slots(side) < self.costs[side].shape[0]
+        """True if there is a next slot, and one more: a search without an end notes its root."""
+        return self.slots(side) + 1 < self.marks[side].shape[1]
 
     def remove_line(self, side: int, slot: int) -> None:
         """Remove a row or column."""
