@@ -203,7 +203,7 @@ def test_rounding_does_not_add_up(shape, monkeypatch):
 
 
 def test_rounding_left_by_a_line_goes_with_it():
-    run(7806, 11, between=1)
+    run(7806, 11, between=1, is_sparse=False)
 
 
 def test_integers_are_exact_up_to_their_range():
@@ -298,10 +298,37 @@ def test_sparse_costs_forbid_what_they_do_not_store():
     assert g.graph().indices.tolist() == [0, 1]
 
 
-def test_a_side_that_fills_its_slots_has_room_for_a_root():
+def test_a_sparse_session_keeps_what_is_allowed_alone():
+    """Its pickle is all that it keeps; two dense tables would take 16 MB."""
+    rng = np.random.default_rng(8)
+    n = 1000
+    C = sp.csr_array(
+        (rng.integers(1, 100, 3 * n), (np.arange(3 * n) // 3, rng.integers(0, n, 3 * n))), (n, n)
+    )
+    C = sp.csr_array(C + sp.eye_array(n, dtype=int) * 100)
+    s = gm.Session(C, cardinality="any", maximize=True)
+    for k in range(400):
+        if k % 4:
+            s.set_cost(int(rng.integers(n)), int(rng.integers(n)), int(rng.integers(1, 200)))
+        else:
+            s.forbid(*(int(end[k]) for end in C.nonzero()))
+    a = s.solve()
+    now = s.costs()
+    gm.verify(now, a)
+    assert a.objective == gm.assign(now, cardinality="any", maximize=True).objective
+    assert len(pickle.dumps(s)) < 100 * now.nnz + 400 * n
+    before = s._table.cost.size
+    for k in range(300):  # cells that have become free are used again
+        s.set_cost(0, k, 1)
+        s.forbid(0, k)
+    assert s._table.cost.size == before
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_side_that_fills_its_slots_has_room_for_a_root(is_sparse):
     """A search without an end notes the whole tree, of all slots of a side, and its root."""
     C = np.arange(256).reshape(16, 16) ** 2 % 37
-    s = gm.Session(C + 1)
+    s = gm.Session(sp.csr_array(C + 1) if is_sparse else C + 1)
     s.add_row(np.ones(16))
     assert s.objective == gm.assign(np.vstack([C + 1, np.ones((1, 16), int)])).objective
     for marks in s._table.marks:

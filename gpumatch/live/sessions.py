@@ -59,9 +59,11 @@ class Session(OneThread):
         The costs to begin with: boolean, integer or floating, of any shape, (0, 0) included.
         ``inf`` (``-inf`` to be maximised) forbids a pair, and so does what a sparse matrix does not
         store.
-        The session keeps two dense tables of float64: 16 bytes for each pair. Of `PointCosts` it
-        keeps points, some 600 bytes each, and lists of nearest ones. There a row or column is a
-        point, so ``costs`` below are its coordinates, and no single cost can be set.
+        The session keeps two dense tables of float64: 16 bytes for each pair. Of a sparse matrix it
+        keeps the allowed pairs alone: 36 bytes each, and room for as many again at most; some 100
+        bytes a row or column. Of `PointCosts` it keeps points, some 600 bytes each, and lists of
+        nearest ones. There a row or column is a point, so ``costs`` below are its coordinates, and
+        no single cost can be set.
     maximize, cardinality, cost_limit
         As for `assign`. The limit is one number. With ``"maximum"``, costs beyond the limit are
         held as forbidden.
@@ -170,7 +172,8 @@ class Session(OneThread):
         Returns
         -------
         int64 or float64 array of shape `shape`, or scipy.sparse.csr_array
-            Integers of which some are forbidden are sparse; forbidden floats are infinite.
+            The costs of a session of sparse ones are sparse, and integers of which some are
+            forbidden are, too; forbidden floats of others are infinite.
         """
         return self._kind.costs(self._table)
 

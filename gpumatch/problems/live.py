@@ -24,6 +24,7 @@ from gpumatch.cpu.live.changes import (
     TOO_LARGE,
 )
 from gpumatch.cpu.live.point_table import PointTable
+from gpumatch.cpu.live.sparse_table import SparseTable
 from gpumatch.cpu.live.tables import Report, Table
 from gpumatch.interop.sparse import csr_of
 from gpumatch.numeric.arrays import as_array
@@ -31,7 +32,7 @@ from gpumatch.numeric.gaps import rounding_above
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.results.assignment import Assignment
 
-__all__ = ["LiveCosts", "LiveMatrix", "LivePoints", "Wish", "live_costs", "report_of"]
+__all__ = ["LiveCosts", "LiveMatrix", "LivePoints", "LiveSparse", "Wish", "live_costs", "report_of"]
 
 LARGEST = 2.0**1000
 """The greatest magnitude of floats."""
@@ -134,6 +135,8 @@ class LiveCosts(ABC):
 class LiveMatrix(LiveCosts):
     """A matrix of costs, of which some may be forbidden."""
 
+    kind: type[Table] = Table
+
     def __init__(self, costs: Costs, wish: Wish) -> None:
         self.wish = wish
         self._first: Costs | None = costs
@@ -145,7 +148,7 @@ class LiveMatrix(LiveCosts):
     def table(self) -> Table:
         wish, limit = self.wish, self.wish.cost_limit
         is_bar = wish.mode == BY_COVER and limit is not None
-        table = Table(
+        table = self.kind(
             self.shape,
             sign=wish.sign,
             mode=wish.mode,
@@ -204,10 +207,14 @@ class LiveMatrix(LiveCosts):
                 marks[cover] = False
         elif self.wish.is_full:
             free[costs.shape[0] > costs.shape[1]][:] = False
-        values = costs.problem(self.wish.maximize, False).as_float().dense()
+        values = self._held(costs.problem(self.wish.maximize, False).as_float())
         duals = self.wish.sign * a.row_dual, self.wish.sign * a.col_dual
         table.load(values, (a.row_to_col, a.col_to_row), duals, free)
         return a
+
+    def _held(self, costs: Any) -> Any:
+        """What a table takes of costs to be minimised."""
+        return costs.dense()
 
     def _solved(self, costs: Costs, solve: Solve) -> Assignment:
         """The assignment of these costs; a maximum one if no full one exists."""
@@ -234,6 +241,21 @@ class LiveMatrix(LiveCosts):
         if self.is_exact:
             finite = np.abs(values)[np.isfinite(values)]
             self.largest = max(self.largest, float(finite.max(initial=0)))
+
+
+class LiveSparse(LiveMatrix):
+    """Costs of which those that no sparse matrix stores are forbidden."""
+
+    kind = SparseTable
+
+    def costs(self, table: Any) -> Any:
+        indptr, cols, values = table.csr()
+        return csr_of(
+            values.astype(np.int64) if self.is_exact else values, cols, indptr, table.shape
+        )
+
+    def _held(self, costs: Any) -> Any:
+        return costs
 
 
 class LivePoints(LiveCosts):
@@ -304,7 +326,9 @@ def live_costs(costs: Costs, wish: Wish) -> LiveCosts:
     """The kind for these costs."""
     if costs.on_device:
         raise TypeError("a session is on the CPU: pass the costs as an array of the host")
-    return LivePoints(costs, wish) if isinstance(costs, PointCosts) else LiveMatrix(costs, wish)
+    if isinstance(costs, PointCosts):
+        return LivePoints(costs, wish)
+    return (LiveSparse if costs.is_sparse else LiveMatrix)(costs, wish)
 
 
 def report_of(a: Assignment) -> Report:

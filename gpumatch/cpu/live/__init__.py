@@ -3,6 +3,7 @@
 | problem | files |
 | --- | --- |
 | assignment, a matrix | `tables`; its kernels are `changes` and `search` |
+| assignment, sparse costs | `sparse_table`; its kernels are `cells` |
 | assignment, points | `point_table`; its kernels are `near` and `boxes` |
 | maximum matching | `graph` |
 

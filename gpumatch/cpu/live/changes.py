@@ -54,6 +54,7 @@ __all__ = [
     "FIT",
     "INVALID",
     "TOO_LARGE",
+    "part",
     "remove_line",
     "report",
     "serve",
@@ -140,7 +141,7 @@ def _checked(cost, sign, largest, most):
 def remove_line(own, other, nums, nums2, marks, marks2, x):
     """Remove a vertex."""
     if marks[MATE, x] >= 0:
-        _part(marks, marks2, x)
+        part(marks, marks2, x)
     marks[COUNTS, LIVE] -= 1
     marks[COUNTS, BOUND] -= 1 - marks[FREE, x]
     marks[USED, x], marks[FREE, x], marks[WAITS, x], marks[PARTNER, x] = 0, 1, 0, -1
@@ -150,7 +151,7 @@ def remove_line(own, other, nums, nums2, marks, marks2, x):
 
 
 @inlined
-def _part(marks, marks2, x):
+def part(marks, marks2, x):
     """Part a pair. The mate waits."""
     k = marks[MATE, x]
     marks[MATE, x], marks2[MATE, k] = -1 - x, -1 - k
@@ -182,7 +183,7 @@ def _refresh(own, nums, nums2, marks, marks2, x, mode):
     marks[COUNTS, BOUND] += marks[FREE, x] - is_free
     marks[FREE, x] = is_free
     if k >= 0:
-        _part(marks, marks2, x)
+        part(marks, marks2, x)
     wait(marks, x)
 
 

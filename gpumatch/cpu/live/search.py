@@ -58,7 +58,16 @@ from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import down, lost
 from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 
-__all__ = ["dual_below", "hide_bound", "release", "serve_side", "set_dual", "show_bound", "wait"]
+__all__ = [
+    "dual_below",
+    "flip",
+    "hide_bound",
+    "release",
+    "serve_side",
+    "set_dual",
+    "show_bound",
+    "wait",
+]
 
 _NONE = np.int32(2**31 - 1)
 _NOBODY = np.int32(-1)
@@ -331,8 +340,8 @@ def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
         leaver = leaver2 = _NOBODY
         _join_trees(marks, marks2, r, j, x_meet, k_meet)
     else:
-        leaver = _flip(marks, marks2, r, sink, leaver)
-        leaver2 = _flip(marks2, marks, j, sink2, leaver2) if has_end2 else _NOBODY
+        leaver = flip(marks, marks2, r, sink, leaver)
+        leaver2 = flip(marks2, marks, j, sink2, leaver2) if has_end2 else _NOBODY
     first = np.int32(x_meet) if meets else _NOBODY
     _raise(own, nums, nums2, marks, marks2, r, size, leave, first, is_exact)
     if has_end2:
@@ -389,7 +398,7 @@ def _augment(marks, marks2, root, k):
 
 
 @fused
-def _flip(marks, marks2, root, sink, leaver):
+def flip(marks, marks2, root, sink, leaver):
     """Change the pairs along the path from the root to its end; return who is unmatched now."""
     marks[WAITS, root] = 0
     if sink >= 0:

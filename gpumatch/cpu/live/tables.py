@@ -21,6 +21,7 @@ from gpumatch.cpu.live.state import (
     COUNTS,
     DUAL,
     FREE,
+    LINE,
     LINES,
     LIVE,
     MARKS,
@@ -103,11 +104,15 @@ class Table:
         self._totals = np.zeros(4)
         rows, cols = (max(LEAST, size + 1) for size in shape)
         self._hold(
-            [np.full((rows, cols), np.inf), np.full((cols, rows), np.inf)],
+            self._allocate(rows, cols),
             [np.zeros((NUMBERS, size)) for size in (rows, cols)],
             [_marks(size) for size in (rows, cols)],
         )
         self.numbers[0][SCALARS, TOP] = limit
+
+    def _allocate(self, rows: int, cols: int) -> list[np.ndarray]:
+        """Costs of so many slots, of which all pairs are forbidden."""
+        return [np.full((rows, cols), np.inf), np.full((cols, rows), np.inf)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in vars(self).items() if name not in ("_state", "_whole")}
@@ -158,14 +163,20 @@ class Table:
 
     def grow(self, side: int) -> None:
         """Make room for twice as many rows or columns."""
-        shape = list(self.costs[0].shape)
+        shape = [marks.shape[1] for marks in self.marks]
         shape[side] *= 2
-        costs = [np.full(shape, np.inf), np.full(shape[::-1], np.inf)]
         numbers = [np.zeros((NUMBERS, size)) for size in shape]
         marks = [_marks(size) for size in shape]
-        for new, old in zip(costs + numbers + marks, self.costs + self.numbers + self.marks):
+        for new, old in zip(numbers + marks, self.numbers + self.marks):
+            new[:, : old.shape[1]] = old
+        self._hold(self._grown(shape), numbers, marks)
+
+    def _grown(self, shape: list[int]) -> list[np.ndarray]:
+        """The costs with room for so many slots."""
+        costs = self._allocate(*shape)
+        for new, old in zip(costs, self.costs):
             new[: old.shape[0], : old.shape[1]] = old
-        self._hold(costs, numbers, marks)
+        return costs
 
     def compact(self, side: int) -> None:
         """Give the rows or columns in use the first slots, in their order."""
@@ -173,11 +184,8 @@ class Table:
         count, place = kept.size, np.full(self.marks[side].shape[1], -1, np.int32)
         place[kept] = np.arange(count, dtype=np.int32)
         numbers, marks, others = self.numbers[side], self.marks[side], self.marks[1 - side]
-        self.costs[side][:count] = self.costs[side][kept]
-        self.costs[side][count:] = np.inf
-        self.costs[1 - side][:, :count] = self.costs[1 - side][:, kept]
-        self.costs[1 - side][:, count:] = np.inf
-        for line in (DUAL, SHOWN):
+        self._move(side, kept, place)
+        for line in (DUAL, SHOWN, LINE):
             numbers[line, :count] = numbers[line, kept]
         queue = place[marks[QUEUE, : marks[COUNTS, WAITING]]]
         queue = queue[queue >= 0]
@@ -193,6 +201,12 @@ class Table:
         for line in (MATE, PARTNER):
             is_named = others[line] >= 0
             others[line][is_named] = place[others[line][is_named]]
+
+    def _move(self, side: int, kept: np.ndarray, place: np.ndarray) -> None:
+        """Move the costs of the slots that are kept; ``place`` says where each goes."""
+        own, other, count = self.costs[side], self.costs[1 - side], kept.size
+        own[:count], own[count:] = own[kept], np.inf
+        other[:, :count], other[:, count:] = other[:, kept], np.inf
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -282,10 +296,7 @@ class Table:
         With a limit, the duals of the rows are read off the costs.
         """
         slots = [marks[USED].nonzero()[0] for marks in self.marks]
-        if self.most < np.inf:
-            costs = np.where(costs <= self.most, costs, np.inf)
-        self.costs[0][np.ix_(*slots)] = costs
-        self.costs[1][np.ix_(*slots[::-1])] = costs.T
+        self._write(costs, slots)
         for side, (numbers, marks) in enumerate(zip(self.numbers, self.marks)):
             own, others = slots[side], slots[1 - side]
             numbers[DUAL, own] = duals[side]
@@ -298,24 +309,44 @@ class Table:
             marks[COUNTS, SLOTS] = own[-1] + 1 if own.size else 0
             marks[COUNTS, BOUND] = own.size - int(np.count_nonzero(free[side]))
         if self.mode != BY_COVER:
-            rows, cols = self.numbers
-            for slot in slots[0].tolist():
-                below = differences_below(self.costs[0][slot, slots[1]], cols[DUAL, slots[1]])
-                rows[DUAL, slot] = min(rows[SCALARS, TOP], below.min(initial=np.inf))
+            rows = self.numbers[0]
+            rows[DUAL, slots[0]] = np.minimum(self._lowest(slots), rows[SCALARS, TOP])
         for numbers in self.numbers:
             numbers[SHOWN] = numbers[DUAL]
+
+    def _write(self, costs: Any, slots: list[np.ndarray]) -> None:
+        """Hold these costs of some slots, to be minimised."""
+        if self.most < np.inf:
+            costs = np.where(costs <= self.most, costs, np.inf)
+        self.costs[0][np.ix_(*slots)] = costs
+        self.costs[1][np.ix_(*slots[::-1])] = costs.T
+
+    def _lowest(self, slots: list[np.ndarray]) -> np.ndarray:
+        """The least reduced cost of each of these rows, rounded down."""
+        duals = self.numbers[1][DUAL, slots[1]]
+        lines = (self.costs[0][slot, slots[1]] for slot in slots[0].tolist())
+        lowest = (differences_below(line, duals).min(initial=np.inf) for line in lines)
+        return np.fromiter(lowest, np.float64, slots[0].size)
 
     def saved(self, side: int, slot: int) -> tuple[Any, ...]:
         """Copies of all but the costs, and of the costs of one row or column."""
         parts = [part.copy() for part in self.numbers + self.marks]
-        return side, slot, self.costs[side][slot].copy(), parts
+        return side, slot, self.line(side, slot), parts
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """Go back to what was saved, if no other costs have changed."""
         side, slot, line, parts = saved
-        self.costs[side][slot] = self.costs[1 - side][:, slot] = line
+        self.put_line(side, slot, line)
         for part, old in zip(self.numbers + self.marks, parts):
             part[:] = old
+
+    def line(self, side: int, slot: int) -> Any:
+        """A copy of the costs of a row or column, for `put_line`."""
+        return self.costs[side][slot].copy()
+
+    def put_line(self, side: int, slot: int, line: Any) -> None:
+        """Hold these costs again, and change nothing else."""
+        self.costs[side][slot] = self.costs[1 - side][:, slot] = line
 
 
 def _marks(size: int) -> np.ndarray:
