@@ -339,7 +339,7 @@ def test_a_side_that_fills_its_slots_has_room_for_a_root(is_sparse):
 # -- pickles and threads ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["matrix", "points", "graph"])
+@pytest.mark.parametrize("kind", ["matrix", "sparse", "points", "graph"])
 def test_a_session_pickles_with_its_state(kind):
     if kind == "graph":
         s = gm.GraphSession(np.eye(3))
@@ -351,10 +351,13 @@ def test_a_session_pickles_with_its_state(kind):
         return
     rng = np.random.default_rng(3)
     X, Y = rng.random((5, 2)), rng.random((6, 2))
-    s = gm.Session(rng.random((5, 6)) if kind == "matrix" else gm.PointCosts(X, Y))
-    s.set_row(2, rng.random(6 if kind == "matrix" else 2))  # which waits
+    C = rng.random((5, 6))
+    s = gm.Session(
+        C if kind == "matrix" else sp.csr_array(C) if kind == "sparse" else gm.PointCosts(X, Y)
+    )
+    s.set_row(2, rng.random(2 if kind == "points" else 6))  # which waits
     t = pickle.loads(pickle.dumps(s))
-    line = rng.random(6 if kind == "matrix" else 2)
+    line = rng.random(2 if kind == "points" else 6)
     for each in (s, t):
         each.add_row(line)
         each.remove_row(0)

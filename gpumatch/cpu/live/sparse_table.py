@@ -42,11 +42,17 @@ class SparseTable(Table):
         self._add_cells(LEAST_CELLS)
         return [np.full(size, -1, np.int32) for size in (rows, cols)]
 
+    _made = ("seen", "keys", "heap")
+
     def _hold(self, costs: list[Any], numbers: list[Any], marks: list[Any]) -> None:
         self.costs, self.numbers, self.marks = costs, numbers, marks
         for each in numbers:
             each[DIST] = np.inf
         self.seen = np.empty(max(each.shape[1] for each in numbers), np.int32)
+        self._make_heap()
+
+    def _make_heap(self) -> None:
+        self.keys, self.heap = np.empty(self.cost.size), np.empty(self.cost.size, np.int32)
 
     def _add_cells(self, more: int) -> None:
         """Make more free cells."""
@@ -58,7 +64,7 @@ class SparseTable(Table):
         self.after = np.concatenate([self.after, after], axis=1)
         self.cost = np.concatenate([self.cost, np.full(more, np.inf)])
         self.free[:] = first, self.free[1] + more
-        self.keys, self.heap = np.empty(last), np.empty(last, np.int32)
+        self._make_heap()
 
     def _need_cells(self, count: int) -> None:
         if self.free[1] < count:

@@ -114,8 +114,10 @@ class Table:
         """Costs of so many slots, of which all pairs are forbidden."""
         return [np.full((rows, cols), np.inf), np.full((cols, rows), np.inf)]
 
+    _made: tuple[str, ...] = ("_state", "_whole")  # by `_hold`, and not pickled
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in vars(self).items() if name not in ("_state", "_whole")}
+        return {name: part for name, part in vars(self).items() if name not in self._made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
