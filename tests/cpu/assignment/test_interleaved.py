@@ -71,11 +71,12 @@ def test_any_order_of_turns_in_sparse_costs(trial, shape, has_limit, monkeypatch
 def test_any_order_of_turns_in_dense_costs(monkeypatch):
     """Rows know four columns, and look again where bids have made these dear."""
     tune(monkeypatch, dense_tuning, middle=-1, trial=-1, lines=0)
-    for module in candidate_bids, candidate_paths, candidate_search:
+    callers = candidate_bids, candidate_paths, candidate_search
+    for module in callers:
         monkeypatch.setattr(module, "KNOWN", 4)
     taken = 0
     for seed, matrix, _ in problems((12, 12), 1, False):
-        turns = interleave(monkeypatch, candidates, candidate_bids, candidate_search, seed=seed)
+        turns = interleave(monkeypatch, candidates, *callers, seed=seed)
         check(Solved(dense_engine.run, matrix, threads=3))
         taken += turns.taken
     assert taken > 100
