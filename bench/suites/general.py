@@ -5,6 +5,8 @@ those of the processor, on one thread. Each contender's graph is made before its
 contenders keep their "objective", which must agree; the others keep the "weight" of their matching,
 and ours the "bound" that its duals prove.
 
+mwmatching is van Rantwijk's program in Python, O(n m log n); its folder must be on Python's path.
+
 LEMON is C++. The environment's GPUMATCH_LEMON names a program to be built with Debian's
 liblemon-dev, `program FILE KIND`. The file has int64 numbers: vertices n, edges m, then m tails, m
 heads and m weights. The kind is "cardinality" (`MaxMatching`), "any" (`MaxWeightedMatching`) or
@@ -34,8 +36,8 @@ THREADS = 1
 THRESHOLD = 0.0  # every graph counts
 SUITOR, HALF, ENGINE = "suitor", "suitor, half", "engine"
 NETWORKX, RUSTWORKX, NETWORKIT = "networkx", "rustworkx", "networkit Suitor"
-LEMON = "LEMON"
-EXACT_EDGES = {NETWORKX: 4000, RUSTWORKX: 10_000, ENGINE: 4 * 10**5}
+LEMON, MWMATCHING = "LEMON", "mwmatching"
+EXACT_EDGES = {NETWORKX: 4000, MWMATCHING: 4000, RUSTWORKX: 10_000, ENGINE: 4 * 10**5}
 """The edges up to which an exact contender is asked; beyond, it takes minutes."""
 WEIGHTS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "equal": lambda random, count: np.ones(count, np.int64),
@@ -131,6 +133,19 @@ def _rustworkx(problem: Weighted) -> Callable[[], float]:
     return call
 
 
+def _mwmatching(problem: Weighted) -> Callable[[], float]:
+    import mwmatching
+
+    edges = [*zip(*(part.tolist() for part in problem.edges))]
+    weight = {(u, v): w for u, v, w in edges}
+
+    def call() -> float:
+        pairs = mwmatching.maximum_weight_matching(edges)
+        return sum(weight[min(pair), max(pair)] for pair in pairs)
+
+    return call
+
+
 def _networkit(problem: Weighted) -> Callable[[], float]:
     import networkit as nk
 
@@ -196,6 +211,7 @@ def contenders(device: str, threads: int) -> list[Contender]:
         *ours,
         Library(NETWORKIT, _networkit, "weight"),
         Library(RUSTWORKX, _rustworkx),
+        Library(MWMATCHING, _mwmatching),
         Library(NETWORKX, _networkx),
     ]
 
@@ -254,7 +270,7 @@ def instances(quick: bool, data: str | None) -> list[Instance]:
 def report(data: dict[str, Any], threshold: float) -> str:
     """Seconds, and what Suitor's matchings weigh of the bound that our duals prove."""
     graphs: dict[str, Graph] = data["graphs"]
-    names = (SUITOR, HALF, NETWORKIT, ENGINE, LEMON, RUSTWORKX, NETWORKX)
+    names = (SUITOR, HALF, NETWORKIT, ENGINE, LEMON, RUSTWORKX, MWMATCHING, NETWORKX)
     rows = [
         [
             name,
