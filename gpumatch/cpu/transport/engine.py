@@ -54,7 +54,7 @@ def takes_least(task: TransportTask) -> bool:
     """True if the lower bounds of a task can be kept: there are few columns, and all pairs."""
     if task.costs is None or not _are_few(task.costs.shape):
         return False
-    return _is_complete(task, _range_of(task.costs))
+    return _is_complete(task, Matrix(task.costs).extremes)
 
 
 def takes_points(points: Points) -> bool:
@@ -78,16 +78,11 @@ def solve(task: TransportTask) -> TransportSolution:
     if task.points is not None:
         return _solve_points(task, task.points)
     if task.costs is not None and (task.costs.size > SMALL or task.least is not None):
-        extremes = _range_of(task.costs)
-        if _is_complete(task, extremes):
-            return _solve_dense(task, Matrix(task.costs), extremes)
+        matrix = Matrix(task.costs)
+        if _is_complete(task, matrix.extremes):
+            return _solve_dense(task, matrix, matrix.extremes)
     assert task.least is None
     return _solve_by_paths(task, _entries(task))
-
-
-def _range_of(costs: np.ndarray) -> Range:
-    """The least and the greatest cost."""
-    return Matrix(costs).extremes
 
 
 def _are_few(shape: tuple[int, int]) -> bool:
