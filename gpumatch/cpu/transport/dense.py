@@ -5,8 +5,8 @@
    The duals of its rows give duals of all columns: v_j is the least c_ij - u_i of the rows that
    stand for groups. Its flow, poured out over the members of the groups, is a first flow.
 2. *Core*: the pairs of least reduced cost at these duals, a few of each row and of each column, are
-   the first arcs (`candidates`). An auction on them (`auction`) improves the first flow, if there is
-   one, and its flow makes the first tree (`planting`).
+   the first arcs (`candidates`). An auction on them (`auction`) improves the first flow, if there
+   is one, and its flow makes the first tree (`planting`).
 3. *Pivots*: the network simplex method (`simplex`) finds the best flow on the arcs.
 4. *Pricing*: one reading of the matrix finds pairs that cost less than their duals. A few of each
    row become arcs, and step 3 follows. If there is none, the flow is optimal.
