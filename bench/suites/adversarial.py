@@ -206,6 +206,24 @@ FOUND: tuple[tuple[str, dict[str, float], str, float], ...] = (
     ("far_clusters", {"n": 1221, "k": 11, "share": 0.505103, "distance": 637.684}, "integers", 0.9),
     ("nearest_matched", {"n": 673, "k": 25, "dimension": 1}, "many values", 1.0),
     ("nearest_matched", {"n": 763, "k": 19, "dimension": 1}, "many values", 1.0),
+    (
+        "far_clusters",
+        {"n": 2798, "k": 5, "share": 0.197112, "distance": 267.877},
+        "many values",
+        1.0,
+    ),
+    (
+        "far_clusters",
+        {"n": 1943, "k": 4, "share": 0.309926, "distance": 270.41},
+        "many values",
+        1.0,
+    ),
+    (
+        "far_clusters",
+        {"n": 1917, "k": 10, "share": 0.146426, "distance": 270.938},
+        "many values",
+        1.0,
+    ),
 )
 """What `python -m bench adversary` found to be the worst, of each family and change at one size."""
 FOUND_SIZES = 1, 2, 4  # times their own

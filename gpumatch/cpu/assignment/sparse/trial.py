@@ -28,7 +28,8 @@ of paths count for more there (`_cost`).
 
 Where whole groups of rows want columns far away, the first paths of each group read all of the
 group, and the others are short. So once paths have been long, what they expect means nothing, and
-they read as much as the auction does. Other paths may read a 64th of that, to learn what to expect.
+they read half as much again as the auction. Other paths may read a 64th of what it has read, to
+learn what to expect.
 """
 
 from __future__ import annotations
@@ -315,7 +316,7 @@ class Rival:
         if not own:
             return most >= tuning.worthwhile
         self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
-        share = 1 if self.are_long else tuning.probed
+        share = tuning.long_share if self.are_long else tuning.probed
         return own <= theirs * (tuning.boldest if self._ahead(paths) <= most else share)
 
     def _ahead(self, paths: SparsePaths) -> float:

@@ -263,11 +263,17 @@ class Tuning:
     """How many times what the auction has read the rival may read in any case."""
     probed: float = 1 / 64
     """The share of what the auction has read that its rival may read, whatever it expects."""
-    long_paths: int = 32
+    long_paths: int = 128
     """Paths are long once no more rows have one for each reading of all entries.
 
     Where auctions are better, more rows have: 3 to 7 % of 1,386 to 45,266 rows after a 16th of a
-    reading.
+    reading. With 32, two far clusters with the costs 1 to 200 read all entries up to 141 times,
+    where paths alone read them 7 to 9 times; with 128 they read them 19 to 24 times.
+    """
+    long_share: float = 1.5
+    """What these may read, as a multiple of what the auction has read.
+
+    With 1 and 1.5, 400 problems of `bench adversary` read all entries 11,394 and 10,816 times.
     """
     a_bid: int = 32
     """Entries that a bid might read in the time that it takes besides those of its row.

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 import gpumatch as gm
+from bench.adversary import Problem
 from gpumatch.costs import as_costs
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.paths import SparsePaths
@@ -190,19 +191,29 @@ def test_paths_begin_only_if_they_may_expect_four_readings():
     assert not rival.are_long
 
 
-def test_long_paths_read_as_much_as_the_auction():
+def test_long_paths_read_half_as_much_again():
     """Also when they are long no more."""
     rival, leader, _ = entered(costs_of_random_places(), promising=0)
     paths = rival.paths
     read(leader, 4)
-    paths.spot[SCANS], paths.spot[NEXT] = 3 * paths.costs.nnz, 97
+    paths.spot[SCANS], paths.spot[NEXT] = 2 * paths.costs.nnz, 257
     assert not rival._may_read(paths)
-    paths.spot[NEXT] = 96
+    paths.spot[NEXT] = 256
     assert rival._may_read(paths)
     paths.spot[NEXT] = 300
     assert rival._may_read(paths)
-    paths.spot[SCANS] = 4.1 * paths.costs.nnz
+    paths.spot[SCANS] = 6.1 * paths.costs.nnz
     assert not rival._may_read(paths)
+
+
+@pytest.mark.parametrize(("n", "k", "share"), [(2798, 5, 0.197112), (1943, 4, 0.309926)])
+def test_far_clusters_of_many_values(n, k, share):
+    """The first paths of each group are long; paths alone read these 7 and 9 times."""
+    parameters = {"n": n, "k": k, "share": share, "distance": 270.0}
+    C = Problem("far_clusters", parameters, "many values").costs()
+    a = gm.assign(C, threads=1, backend="cpu")
+    gm.verify(C, a)
+    assert sum(phase["scans"] for phase in a.stats["trace"]) < 30 * C.nnz
 
 
 def test_a_race_that_is_stopped_can_go_on(monkeypatch):
