@@ -55,10 +55,10 @@ def multiplied(a: Assignment, given: Costs, cost_limit: float | None, power: int
     result.row_dual, result.col_dual = _times(a.row_dual, power), _times(a.col_dual, power)
     ends = _times(np.array([a.objective, a.gap]), power)
     result.objective, result.gap = ends.tolist()
-    # Pairs of the given costs may be rounded where the multiplied ones are not.
-    added = 4 * min(given.shape) * given.rounding.pair if power < 0 else 0.0
-    if added:
-        result.gap = math.nextafter(result.gap + added, math.inf)
+    # Pairs of the given costs may be rounded where the multiplied ones are not, and so may the gap.
+    # A checker, which computes the given ones, finds as much more, or nothing.
+    if power < 0:
+        result.gap += 2 * min(given.shape) * given.rounding.pair
     duals = (result.row_dual, result.col_dual)
     if not math.isfinite(result.objective):
         raise ValueError(_overflow("total", a, power))

@@ -404,6 +404,21 @@ def test_costs_that_are_divided_are_points_again():
     ).all()
 
 
+@pytest.mark.parametrize("least", [1e-300, 1e-310, 3e-320, 5e-324])
+@pytest.mark.parametrize("wish", [{}, {"cardinality": "maximum", "cost_limit": 0.0}])
+def test_gaps_of_divided_costs_are_those_of_the_checker(least, wish):
+    """Costs of 1e-100 are divided; a root that may be subnormal has an absolute rounding."""
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        shape = rng.integers(1, 6, 2)
+        X, Y = (rng.choice([1e-100, 3e-101, least, 7 * least], (n, 1)) for n in shape)
+        X[0] = least
+        costs = PointCosts(X, Y, "euclidean")
+        a = gm.assign(costs, **wish)
+        assert a.proven
+        gm.verify(costs, a)
+
+
 def test_one_offset_is_enough():
     X, Y = clouds((3, 4))
     added = np.array([1.0, 2.0, 3.0])
