@@ -16,7 +16,7 @@ FILES = [file for room in ROOMS for file in sorted(room.glob("*.py")) if file.st
 OF_ONE_ARRAY = [
     [
         *("NEXT", "KEPT", "HEAD", "TAIL", "LEAVER", "SCANS", "WAITING", "NEAR", "REACHED", "SINK"),
-        *("LOOKED", "KNEW"),
+        *("LOOKED", "KNEW", "PUSHED"),
     ],
     ["FRONT", "LEAVE"],
     ["FOUND", "LEFT", "SPENT", "STUCK", "CLASH", "DONE", "LOW"],
