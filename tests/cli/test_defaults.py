@@ -33,7 +33,7 @@ DEFAULTS = {
     "scale": {**SOURCE, **ORDER, "job": 5},
     "check": {
         **SOURCE, "proof": "proof.txt", "supply": None, "demand": None, "pair_capacity": None,
-        "triangle": "both", "quiet": False,
+        "triangle": "both", "quiet": False, "points": None, "metric": None,
     },
     "algorithms": {"json": False},
     "info": {"json": False},

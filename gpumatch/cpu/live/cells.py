@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.heap import drop_top, push
 from gpumatch.cpu.live.changes import AT_LIMIT, BY_COVER, FIT, INVALID, TOO_LARGE, part
 from gpumatch.cpu.live.search import flip, set_dual, wait
 from gpumatch.cpu.live.state import (
@@ -51,6 +50,7 @@ from gpumatch.cpu.live.state import (
 )
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
+from gpumatch.cpu.searches.heap import drop_top, push
 
 __all__ = [
     "add_cell",

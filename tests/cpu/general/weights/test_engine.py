@@ -214,7 +214,7 @@ def _as_python(*fault):
     for module in (state, seats, blossoms, search, start):
         for key, value in vars(module).items():
             names.setdefault(key, value)
-    from gpumatch.cpu import heap
+    from gpumatch.cpu.searches import heap
 
     sources = []
     for module in (heap, state, seats, blossoms, search, start):
