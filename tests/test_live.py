@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import gpumatch as gm
+from gpumatch.cpu.live import sparse_table
 from gpumatch.cpu.live.calls import on_first_call
+from gpumatch.cpu.live.cells import serve
 from gpumatch.cpu.live.state import BOUND, COUNTS, FREE, USED
 from gpumatch.cpu.numba_tools.compiled import short_kernel
 from tests.live_changes import Drawn, run, run_graph, run_points
@@ -322,6 +324,23 @@ def test_a_sparse_session_keeps_what_is_allowed_alone():
         s.set_cost(0, k, 1)
         s.forbid(0, k)
     assert s._table.cost.size == before
+
+
+def test_a_sparse_session_returns_to_python_between_searches(monkeypatch):
+    calls = []
+
+    def counted(*args):
+        calls.append(left := serve(*args))
+        return left
+
+    monkeypatch.setattr(sparse_table, "serve", counted)
+    monkeypatch.setattr(sparse_table, "BUDGET", 1)
+    s = gm.Session(sp.csr_array(np.eye(8, dtype=int)), cardinality="any", maximize=True)
+    for row in range(8):
+        s.set_cost(row, 7 - row, 3)
+    assert s.objective == 24
+    assert len(calls) > 4
+    assert calls[-1] == 0
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])

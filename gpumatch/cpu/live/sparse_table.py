@@ -20,12 +20,14 @@ from gpumatch.cpu.live.cells import (
 )
 from gpumatch.cpu.live.changes import BY_COVER, DRIFT
 from gpumatch.cpu.live.state import DIST, DUAL, LINE, MATE, SCALARS, TOP, USED
-from gpumatch.cpu.live.tables import BUDGET, Report, Table
+from gpumatch.cpu.live.tables import Report, Table
 from gpumatch.numeric.fair_duals import difference_below, differences_below
 
 __all__ = ["SparseTable"]
 
 LEAST_CELLS = 64
+BUDGET = 2**22
+"""Cells that a call reads before it returns to Python: some tenths of a second."""
 
 
 class SparseTable(Table):
