@@ -208,6 +208,18 @@ def test_rounding_left_by_a_line_goes_with_it():
     run(7806, 11, between=1, is_sparse=False)
 
 
+@pytest.mark.parametrize(("seed", "put"), [(89, np.asarray), (73, sp.csr_array)])
+def test_the_objective_is_no_longer_rounded_by_costs_that_are_gone(seed, put):
+    """Duals of 1e30 have left their rounding, which is far above what the pairs cost now."""
+    rng = np.random.default_rng(seed)
+    C = rng.normal(size=(4, 4)) * 10.0 ** rng.integers(-30, 31, (4, 4))
+    s = gm.Session(put(C), cardinality="any")
+    for k in range(12):
+        C[k % 4] = rng.normal(size=4) * 10.0 ** rng.integers(-30, 31, 4)
+        s.set_row(k % 4, C[k % 4])
+        assert s.objective == pytest.approx(gm.assign(C, cardinality="any").objective, rel=1e-12)
+
+
 def test_integers_are_exact_up_to_their_range():
     most = 2**49 // 4 - 1
     C = np.array([[most, -most, 0], [most - 1, 1 - most, 7], [-most, most, most]])

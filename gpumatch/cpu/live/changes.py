@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.assignment.small.proof import add_up
+from gpumatch.cpu.assignment.small.proof import add_up, is_within
 from gpumatch.cpu.live.search import (
     dual_below,
     hide_bound,
@@ -204,23 +204,31 @@ def serve(own, other, nums, nums2, marks, marks2, mode, is_exact, budget):
 def total_of(own, other, nums, nums2, marks, marks2, sign, mode, is_exact, is_full, budget):
     """Serve those that wait, and return what all pairs cost.
 
-    Infinity says that this takes more: the budget is used up, pairs are missing, or integers are so
-    large that `report` must look at them.
+    Infinity says that this takes more: the budget is used up, pairs are missing, or `report` must
+    look: integers are large, or floats, by their rounded sum, leave more than a proof may have.
     """
     if serve(own, other, nums, nums2, marks, marks2, mode, is_exact, budget) > 0:
         return np.inf
-    size, total, rest, largest = 0, 0.0, 0.0, 0.0
+    size, total, rest, largest, gap = 0, 0.0, 0.0, 0.0, 0.0
+    used = abs(nums[SCALARS, TOP])
     for x in range(marks[COUNTS, SLOTS]):
-        k = marks[MATE, x]
-        largest = greater(largest, abs(nums[DUAL, x]))
+        k, dual = marks[MATE, x], nums[DUAL, x]
+        largest = greater(largest, abs(dual))
         if k >= 0:
             size += 1
             total, error = two_sum(total, sign * own[x, k])
             rest += error
+            used = greater(used, abs(own[x, k]))
+            gap += (own[x, k] - nums2[DUAL, k]) - dual
+        elif marks[USED, x] == 1:
+            gap += nums[SCALARS, TOP] - dual
     for k in range(marks2[COUNTS, SLOTS]):
         largest = greater(largest, abs(nums2[DUAL, k]))
+        if marks2[MATE, k] < 0 and marks2[USED, k] == 1:
+            gap += nums2[SCALARS, TOP] - nums2[DUAL, k]
     lacks_pairs = is_full and size < min(marks[COUNTS, LIVE], marks2[COUNTS, LIVE])
     is_large = is_exact and (largest >= DRIFT or rest != 0.0 or abs(total) >= DRIFT)
+    is_large |= not (is_exact or is_within(greater(gap, 0.0), size, total, used, largest))
     return np.inf if lacks_pairs or is_large else total + rest
 
 

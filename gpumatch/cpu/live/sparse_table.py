@@ -22,6 +22,7 @@ from gpumatch.cpu.live.changes import BY_COVER, DRIFT
 from gpumatch.cpu.live.state import DIST, DUAL, LINE, MATE, SCALARS, TOP, USED
 from gpumatch.cpu.live.tables import Report, Table
 from gpumatch.numeric.fair_duals import difference_below, differences_below
+from gpumatch.numeric.gaps import FINE, allowance_of
 
 __all__ = ["SparseTable"]
 
@@ -124,15 +125,25 @@ class SparseTable(Table):
 
     def total(self) -> float | None:
         self.serve()
-        paid = self.numbers[0][LINE, self._matched()]
+        rows = (self.marks[0][MATE, : self.slots(0)] >= 0).nonzero()[0]
+        paid = self.numbers[0][LINE, rows]
         if self.is_full and paid.size < min(self.shape):
             return None
-        if not self.is_exact:
-            return self.sign * math.fsum(paid)
-        return int(self.sign) * int(paid.astype(np.int64).sum()) if self._is_small() else None
+        if self.is_exact:
+            return int(self.sign) * int(paid.astype(np.int64).sum()) if self._is_small() else None
+        total = math.fsum(paid)
+        return self.sign * total if self._is_within(rows, paid, total) else None
 
-    def _matched(self) -> np.ndarray:
-        return (self.marks[0][MATE, : self.slots(0)] >= 0).nonzero()[0]
+    def _is_within(self, rows: np.ndarray, paid: np.ndarray, total: float) -> bool:
+        """True if pairs and duals of floats leave, by their rounded sum, what a proof may have."""
+        duals = [numbers[DUAL] for numbers in self.numbers]
+        gap = ((paid - duals[1][self.marks[0][MATE, rows]]) - duals[0][rows]).sum()
+        for own, numbers, marks in zip(duals, self.numbers, self.marks):
+            gap += (numbers[SCALARS, TOP] - own[(marks[USED] == 1) & (marks[MATE] < 0)]).sum()
+        used = max(abs(paid).max(initial=0), abs(self.numbers[0][SCALARS, TOP]))
+        largest = max(abs(own).max(initial=0) for own in duals)
+        fine, coarse = (allowance_of(rows.size, used, most) for most in (0.0, largest))
+        return bool(gap <= max(fine, min(coarse, FINE * abs(total))))
 
     def _is_small(self) -> bool:
         """True if integers are exact."""
