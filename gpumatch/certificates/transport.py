@@ -296,9 +296,11 @@ class _Proof(ClaimedFlow):
             largest = float(max(most(self.paid), 0 if self.base is None else most(self.base)))
         dual = float(max(map(most, self.prices)))
         scale = max(largest, min(dual, 4.0 * (min(self.costs.shape) + 1) * largest))
-        rounding = ULPS * 2.0**-52 * self.total * self.unit * scale + float(LEAST_FLOAT)
-        allowance = 0 if self.is_whole else rounding + blur * OUTWARD
-        room = Fraction(rounding) if self.has_float_duals else Fraction(0)
+        # Exact, because a product of floats may be infinite, which would allow every gap.
+        rounding = Fraction(ULPS * OUTWARD / 2**52) * self.total * unit * Fraction(scale)
+        rounding += LEAST_FLOAT
+        allowance = Fraction(0) if self.is_whole else rounding + Fraction(blur * OUTWARD)
+        room = rounding if self.has_float_duals else Fraction(0)
         if optimal and (gap > allowance or moved > room):
             raise CertificateError(self._reason(bound, gap))
         self._check_gap(gap, allowance, optimal)
@@ -309,7 +311,7 @@ class _Proof(ClaimedFlow):
             self.edges,
             self.objective,
             gap,
-            allowance,
+            rounded_up(allowance) if allowance else 0,
         )
 
     def _blur(self, gap: Fraction) -> float:
@@ -328,7 +330,7 @@ class _Proof(ClaimedFlow):
             float(gap),
         )
 
-    def _check_gap(self, gap: Any, allowance: float, optimal: bool) -> None:
+    def _check_gap(self, gap: Any, allowance: Fraction, optimal: bool) -> None:
         """Check the gap that the result claims."""
         claimed = python_number("the gap", self.result.gap)
         if claimed == math.inf and (not optimal or gap == math.inf):

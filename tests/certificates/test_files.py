@@ -128,6 +128,22 @@ def forged_flow(path):
 def forged_mass(path):
     """A flow beyond what a column takes."""
     certificates.save(path, C, gm.transport(C, [1, 1, 1], [1, 1, 1]))
+def forged_total(path):
+    """Half of a total that is beyond float64 in the units of its masses."""
+    costs = 1e300 * np.array([[1.0, 2.0], [2.0, 1.0]])
+    certificates.save(path, costs, gm.transport(costs, [0.3, 0.7], [0.3, 0.7]))
+    rewritten(path, objective=certificates.load(path).objective / 2)
+    return costs
+
+
+def forged_zero(path):
+    """A total that is none in the units of its masses, which are large."""
+    costs = np.zeros((1, 1))
+    certificates.save(path, costs, gm.transport(costs, [2.0**900], [2.0**900]))
+    rewritten(path, objective=2.0**-300)
+    return costs
+
+
     rewritten(path, col_upper=np.array([0, 2, 1]))
     return C
 
@@ -204,6 +220,7 @@ FORGERIES = (
     *(forged_edges, forged_weight, forged_cardinality, forged_sets),
 )
 
+    *(forged_total, forged_zero),
 
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
 def test_both_refuse_forgeries(forge, second, tmp_path):

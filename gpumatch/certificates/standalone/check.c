@@ -7,17 +7,19 @@
 
    PROBLEM is a Matrix Market file: coordinate or array, real, integer or pattern, general or
    symmetric, without repeated entries. X and Y are arrays with a line for each point; the metric is
-   that of the proof, which may be sqeuclidean, euclidean, cityblock or chebyshev. PROOF is the text form of gpumatch.certificates.save. What
-   it must show is stated, with proofs, in docs/algorithms/proof_files.md; the numbers of the checks
-   below are those of that page. SUPPLY and DEMAND have the masses of rows and columns, a number
-   each; without them, a flow is one of the masses that its proof names.
+   that of the proof, which may be sqeuclidean, euclidean, cityblock or chebyshev. PROOF is the text
+   form of gpumatch.certificates.save. What it must show is stated, with proofs, in
+   docs/algorithms/proof_files.md; the numbers of the checks below are those of that page. SUPPLY
+   and DEMAND have the masses of rows and columns, a number each; without them, a flow is one of the
+   masses that its proof names. Integers have 64 bits.
    Proofs of rankings, lexicographic bottlenecks, alternatives, edges, batches and cosines are not
    checked here: they end with 2.
    Part 1 reads the files, part 2 adds exactly, part 3 checks, part 4 has the command line.
 
    Encodings
    number   the sum hi + lo of two doubles, exact for every int64 and every double
-   sum      a whole number of units of 2^-1074 in limbs of 32 bits, the last one signed
+   sum      a whole number of units of 2^-1074 in limbs of 32 bits, the last one signed; of a flow,
+            what a unit of mass costs is one, so 2^unit_exponent turns a sum into what is paid
    problem  CSR: row i has the entries ptr[i] to ptr[i+1] - 1, whose columns ascend; `flow` is what
             the result has there, in units; assignments and matchings have 1
    vertices rows first, then columns, which begin with number `base`; of a graph base is 0, each of
@@ -394,11 +396,12 @@ typedef struct { int64_t begin, end, parent; number price; } odd_set;
 static char digest[TOKEN], cardinality[TOKEN];
 static int maximize, has_objective, unit_exponent, has_float_unit;
 static number objective, gap, *row_limit;
-static double least_float; /* of a flow, in units */
 static vertex *vertices;
 static int64_t *row_to_col, *col_to_row, *row_ind, *col_ind, *flow_units, flows;
 static int64_t *capacity, capacities, covered[3], scale = 1, set_count;
 static odd_set *sets;
+
+static double least_float(void) { return kind == TRANSPORT ? 0x1p-1074 : 0; }
 
 static int is_cardinality(const char *name) { return !strcmp(cardinality, name); }
 
@@ -501,7 +504,6 @@ static void next_flow(void) {
         isinf(unit.hi) || (!has_float_unit && unit_exponent != 1))
         fail(1, "the unit is no power of 2");
     --unit_exponent;
-    least_float = ldexp(0x1p-1074, -unit_exponent);
     expect("pair_capacity");
     if (!next_is("none", word)) {
         if (strcmp(word, "all") && strcmp(word, "pairs")) fail(2, "%s: a bad capacity", file_name);
@@ -658,7 +660,10 @@ static void add_scaled(sum *s, double x, int64_t times, int shift) { /* x * time
     int place = exponent - 53 + 1074 + shift; /* of the last of the 53 bits */
     if (place > 32 * (LIMBS - 5)) fail(1, "a number is too large");
     bits *= times < 0 ? -(uint64_t)times : (uint64_t)times;
-    for (; place < 0 && bits; ++place) bits >>= 1; /* those of a subnormal end in zeros */
+    for (; place < 0 && bits; ++place) { /* a subnormal ends in zeros, and so do units of a cost */
+        if (bits & 1) fail(1, "a number is too small");
+        bits >>= 1;
+    }
     for (int k = place / 32; bits; bits >>= 32, ++k) {
         uint64_t part = (uint64_t)(bits & 0xffffffff) << place % 32;
         s->limb[k] += sign * (int64_t)(part & 0xffffffff);
@@ -679,27 +684,30 @@ static int sign_of(sum *s) {
     return 0;
 }
 
-static double rounded_up(sum *s) { /* a double that is not below, from 0 on */
+static double rounded_up(sum *s, int shift) { /* a double not below s * 2^shift, from 0 on */
     if (sign_of(s) <= 0) return 0;
     int k = LIMBS - 1, is_below = 0;
     while (!s->limb[k]) --k;
     for (int j = 0; j < k - 2; ++j) is_below |= s->limb[j] != 0;
-    double found = 0;
+    double near = 0;
     for (int j = k; j >= 0 && j > k - 3; --j) { /* the sum of three is rounded twice at most */
-        double part = ldexp((double)s->limb[j], 32 * j - 1074), more = found + part;
-        is_below |= more - found != part;
-        found = more;
+        double part = ldexp((double)s->limb[j], 32 * (j - k)), more = near + part;
+        is_below |= more - near != part;
+        near = more;
     }
-    return is_below ? nextafter(nextafter(found, INFINITY), INFINITY) : found;
+    if (is_below) near = nextafter(nextafter(near, INFINITY), INFINITY);
+    int place = 32 * k - 1074 + shift;
+    double found = ldexp(near, place);
+    return ldexp(found, -place) < near ? nextafter(found, INFINITY) : found;
 }
 
-static double apart(const sum *a, const sum *b) { /* |a - b|, rounded up */
+static double apart(const sum *a, const sum *b) { /* |a - b| of sums of units, rounded up */
     sum off = *a, turned_off = *b;
     for (int k = 0; k < LIMBS; ++k) {
         off.limb[k] -= b->limb[k];
         turned_off.limb[k] -= a->limb[k];
     }
-    return fmax(rounded_up(&off), rounded_up(&turned_off));
+    return fmax(rounded_up(&off, unit_exponent), rounded_up(&turned_off, unit_exponent));
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -721,7 +729,7 @@ static double excess(const number *terms, int64_t count) { /* their sum, rounded
     sum all = {{0}, 0};
     if (high_sum(terms, count) < 0) return 0;
     for (int64_t k = 0; k < count; ++k) add(&all, terms[k], 1);
-    return rounded_up(&all);
+    return rounded_up(&all, 0);
 }
 
 static int exceeds(number a, number b) { /* a > b, exactly */
@@ -731,17 +739,19 @@ static int exceeds(number a, number b) { /* a > b, exactly */
 
 /* What the rounding of computed costs may add to a gap, if the pairs cost `paid` in all. */
 static double blur_of(double gap, double paid, const number *limits) {
-    double heaviest = ldexp(1, -unit_exponent), sides[2] = {0, 0}, added = 0, limit = 0;
+    double heaviest = 1, sides[2] = {0, 0}, added = 0, limit = 0;
     if (!width) return 0;
     for (int64_t v = 0; v < order; ++v) {
-        heaviest = fmax(heaviest, (double)vertices[v].high);
-        sides[v >= nrows] += (double)vertices[v].high;
+        double mass = ldexp((double)vertices[v].high, unit_exponent);
+        heaviest = fmax(heaviest, mass);
+        sides[v >= nrows] += mass;
         if (limits && v < nrows) limit = fmax(limit, size_of(limits[v]));
         if (offsets[0]) added += fabs(v < nrows ? offsets[0][v] : offsets[1][v - nrows]);
     }
     double n = fmin(sides[0], sides[1]), share = 0x1p-53 * (double)(width + (offsets[0] ? 6 : 3));
-    double terms = 2 * paid + gap + 2 * n * limit + 8 * added * heaviest;
-    return (share * terms + 2 * n * (double)(width + 2) * 0x1p-1074) * (1 + 0x1p-20);
+    double terms = share * 2 * paid + share * gap + share * 2 * n * limit;
+    terms += share * 8 * added * heaviest; /* the share comes first: no product overflows */
+    return (terms + 2 * n * ((double)(width + 2) * 0x1p-1074)) * (1 + 0x1p-20);
 }
 
 /* ---- part 3: the checks ---------------------------------------------------------------------- */
@@ -925,13 +935,13 @@ static void check_no_more_edges(void) { /* 6: duals of unmatched vertices do not
 
 static void check_claims(double left, double allowance) { /* what the result says of itself */
     sum claimed = {{0}, 0};
-    double all = rounded_up(&magnitude), own = ldexp(nearly(gap) * (double)scale, -unit_exponent);
+    double all = rounded_up(&magnitude, unit_exponent), own = nearly(gap) * (double)scale;
     if (!isfinite(objective.hi) || !isfinite(own) || own < 0) fail(1, "a bad claim");
     add_scaled(&claimed, objective.hi, scale, -unit_exponent);
     add_scaled(&claimed, objective.lo, scale, -unit_exponent);
     double off = apart(&paid, &claimed);
     int is_exact = is_whole && !has_float_unit && (kind == TRANSPORT || all <= 0x1p53);
-    if (off > 0 && (!objective.is_float || is_exact || off > 4 * 0x1p-52 * all + least_float))
+    if (off > 0 && (!objective.is_float || is_exact || off > 4 * 0x1p-52 * all + least_float()))
         fail(1, "the objective is not what the pairs cost");
     if (fabs(own - left) > allowance) fail(1, "the gap is claimed to be %g, but is %g", own, left);
 }
@@ -951,17 +961,21 @@ static void check_total(void) { /* assignments, flows, and matchings of graphs w
     double left = apart(&paid, &bound); /* 4 */
     int64_t pairs = kind == TRANSPORT ? least(nrows, ncols) : size;
     double used = fmax(largest, fmin(largest_dual, 4.0 * (double)(pairs + 1) * largest));
-    double rounding = 16 * 0x1p-52 * (double)total * used * (double)scale + least_float;
+    int exponent; /* of what is multiplied last, so that nothing overflows before */
+    double part = 16 * 0x1p-52 * (double)total * (double)scale * frexp(used, &exponent);
+    double rounding = ldexp(part, exponent + unit_exponent) + least_float();
     double allowance = is_whole ? 0 : rounding;
-    if (is_whole && left < (double)scale) left = 0; /* for the best total is an integer */
-    if (left > allowance) fail(1, "the duals leave a gap of %g", left);
-    double blur = blur_of(left, rounded_up(&magnitude), is_free ? row_limit : 0);
+    if (is_whole && left < ldexp((double)scale, unit_exponent)) left = 0; /* for totals are whole */
+    if (left > allowance || isinf(left)) fail(1, "the duals leave a gap of %g", left);
+    double all = rounded_up(&magnitude, unit_exponent);
+    double blur = blur_of(left, all, is_free ? row_limit : 0);
     left += blur, allowance += blur;
-    if (rounded_up(&moved) > (!has_float_duals ? 0 : kind == WEIGHTS ? allowance : rounding))
+    double most_moved = !has_float_duals ? 0 : kind == WEIGHTS ? allowance : rounding;
+    if (rounded_up(&moved, unit_exponent) > most_moved)
         fail(1, "the duals are not fair");
     check_claims(left, allowance);
     printf("optimal: %" PRId64 " pairs of total %.17g, and a gap of %g\n", size,
-           nearly(maximize ? minus(objective) : objective), ldexp(left / scale, unit_exponent));
+           nearly(maximize ? minus(objective) : objective), left / (double)scale);
 }
 
 /* ---- part 4: the command line ---------------------------------------------------------------- */
