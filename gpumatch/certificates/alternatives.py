@@ -75,6 +75,8 @@ def verify_alternatives(C: Any, result: Any) -> AlternativesCertificate:
     verify_assignment(C, result.assignment)
     costs = as_costs(C).to_host()
     within = python_number("within", result.within)
+    if within < 0:
+        raise CertificateError(f"within is {within}, but must be at least 0")
     claim = _Exchanges(costs, result.assignment)
     room = claim.room
     if not 0 <= python_number("the tolerance", result.tolerance) <= room:
@@ -97,6 +99,8 @@ def verify_alternatives(C: Any, result: Any) -> AlternativesCertificate:
             f"{claim.named(stray)} is said to cost {values[stray]} more, not {extra[stray]}"
         )
     _check_order(result, claim, listed)
+    if result.is_unique and (listed & ~claim.is_own).any():
+        raise CertificateError("a pair of another assignment is listed, but is_unique is True")
     least = min(others, extra[~claim.is_own].min(initial=np.inf))
     if check_flag("is_unique", result.is_unique) != (least > within) and not (
         abs(least - within) <= 2 * room and room > 0

@@ -71,7 +71,9 @@ def verify_edges(A: Any, result: Any) -> EdgesCertificate:
     row_block = _blocks(result.row_block, graph.nrows, "row")
     col_block = _blocks(result.col_block, graph.ncols, "column")
     mates = check_mates("row", array_of(np, result.row_to_col), graph.nrows, graph.ncols)
-    last = int(python_number("the last block", result.last_block))
+    last = python_number("the last block", result.last_block)
+    if not isinstance(last, int) or last > graph.nrows + graph.ncols + 1:
+        raise CertificateError(f"the last block is {last}, but there are fewer")
     if last < max(row_block.max(initial=0), col_block.max(initial=0), 1):
         raise CertificateError(f"a block is after the last one, {last}")
     stray = first_true(row_block[rows] > col_block[cols])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gpumatch.certificates.alternatives import verify_alternatives
 from gpumatch.certificates.assignment import verify_assignment
 from gpumatch.certificates.b_matching import verify_b_matching
-from gpumatch.certificates.base import Certificate
+from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import verify_batch
 from gpumatch.certificates.blocks import verify_blocks, verify_form
 from gpumatch.certificates.bottleneck import verify_bottleneck
@@ -89,7 +89,10 @@ def check_claim(A: Any, result: Any, **given: Any) -> Certificate:
         if name not in kind.takes:
             names = _any_of([kind.name for kind in KINDS if name in kind.takes])
             raise TypeError(f"{name} is for {names}; got {kind.name}")
-    return kind.checker(A, result, **given)
+    try:
+        return kind.checker(A, result, **given)
+    except OverflowError as error:  # of sums with claims that no result has
+        raise CertificateError(f"a number is too large to be checked: {error}") from error
 
 
 def _kind_of(result: Any) -> Kind:

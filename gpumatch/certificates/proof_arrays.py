@@ -17,6 +17,7 @@ from gpumatch.certificates.proof_parts import (
     version_of,
     wide,
 )
+from gpumatch.certificates.proof_text import number_of
 
 __all__ = ["read_arrays", "write_arrays"]
 
@@ -59,8 +60,14 @@ def _arrays_of(record: Record) -> Arrays:
         if form == "proofs":
             arrays |= _columns_of(name, [_arrays_of(one) for one in parts[name]])
         elif parts[name] is not None:
-            arrays[name] = np.array(parts[name])
+            arrays[name] = _array_of(parts[name])
     return arrays
+
+
+def _array_of(part: Any) -> np.ndarray:
+    """A part as an array; of an integer beyond 64 bits, its digits."""
+    array = np.array(part)
+    return np.array(str(part)) if array.dtype.kind in "uO" else array
 
 
 def _record_of(arrays: Arrays, *, is_part: bool = False) -> Record:
@@ -95,6 +102,8 @@ def _part(arrays: Arrays, name: str, form: str) -> Any:
 
 def _scalar(arrays: Arrays, name: str, kind: Any) -> Any:
     value = arrays[name].item() if name in arrays and arrays[name].ndim == 0 else None
+    if isinstance(value, str) and kind == _KINDS["number"]:
+        value = number_of(value.encode())
     if not isinstance(value, kind):
         raise ValueError(f"{name} is missing, or is of a wrong kind")
     return value

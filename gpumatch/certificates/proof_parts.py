@@ -138,6 +138,9 @@ PARTS: dict[str, dict[str, str]] = {
 }
 """The form of each part, by problem and name."""
 
+BATCHED = {"assignment", "transport", "ranking"}
+"""The problems of which there are batches."""
+
 VERSIONS = 1, 2, 3
 _FIRST = {
     **dict.fromkeys(("matching", "assignment"), 1),
@@ -161,10 +164,12 @@ def check_version(version: int, problem: str, costs: str) -> None:
 
 
 def check_batch(records: list[Record]) -> None:
-    """Raise ValueError unless these are proofs of one kind."""
+    """Raise ValueError unless these are proofs of one kind, of which there are batches."""
     problems = {record.problem for record in records}
     if len(problems) > 1:
         raise ValueError(f"a batch has proofs of several kinds: {', '.join(sorted(problems))}")
+    for problem in problems - BATCHED:
+        raise ValueError(f"there are no batches of problem {problem}")
 
 
 def wide(numbers: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ from gpumatch.certificates.proof_parts import (
     version_of,
 )
 
-__all__ = ["lines_of", "read_text"]
+__all__ = ["lines_of", "number_of", "read_text"]
 
 WITH_COSTS = 3
 """The first version that has a line for the kind of costs."""
@@ -130,11 +130,11 @@ class _Words:
         return np.array([_int(word) for word in self.take(count)], np.int64)
 
     def numbers(self, count: int = 1) -> np.ndarray:
-        found = [_number(word) for word in self.take(count)]
+        found = [number_of(word) for word in self.take(count)]
         return np.array(found, np.float64 if any(type(one) is float for one in found) else np.int64)
 
     def number(self) -> int | float:
-        return _number(self.take()[0])
+        return number_of(self.take()[0])
 
     def part(self, form: str, nrows: int) -> Any:
         """A part of this form, of a problem with so many rows."""
@@ -153,7 +153,7 @@ class _Words:
         if word == "none":
             return None
         if form == "objective":
-            return _number(word.encode())
+            return number_of(word.encode())
         if word == "all" and form != "order":
             return self.number() if form == "limit" else int(self.ids()[0])
         if form == "limit" and word == "rows":
@@ -164,13 +164,14 @@ class _Words:
 
 
 def _int(word: bytes) -> int:
-    if not word.lstrip(b"-").isdigit():
+    if not word.lstrip(b"+-").isdigit():
         raise ValueError(f"expected an integer; got {_shown(word)}")
     return int(word)
 
 
-def _number(word: bytes) -> int | float:
-    if word.lstrip(b"-").isdigit():
+def number_of(word: bytes) -> int | float:
+    """The number that a word is; ValueError if it is none."""
+    if word.lstrip(b"+-").isdigit():
         return int(word)
     text = word.decode("ascii")
     return float.fromhex(text) if "x" in text else float(text)

@@ -40,6 +40,8 @@ class Proof:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.problem, self.costs, self.shape, self.sha256, self.parts = record
+        if min(self.shape) < 0:
+            raise ValueError(f"the shape is {self.shape}")
         self.__dict__.update(self._attributes())
 
     def _attributes(self) -> dict[str, Any]:
@@ -174,8 +176,13 @@ def _check_tree(tree: Any, payers: int, size: int) -> None:
         *(("vertices", 0, size), ("place", -1, payers), ("opened", -1, len(tree.order))),
     ):
         numbers = getattr(tree, name)
-        if numbers.min(initial=low) < low or numbers.max(initial=low) >= max(high, low + 1):
+        if ((numbers < low) | (numbers >= high)).any():
             raise ValueError(f"{name} has numbers outside [{low}, {high})")
+
+
+def _descend(offsets: np.ndarray) -> bool:
+    """True if some are less than the ones before; their differences may overflow."""
+    return bool((offsets[1:] < offsets[:-1]).any())
 
 
 class _LexicographicProof(Proof):
@@ -185,8 +192,11 @@ class _LexicographicProof(Proof):
         super().__init__(record)
         parts = record.parts
         values, starts = parts["level_value"].tolist(), parts["level_starts"]
-        if starts.size != len(values) + 1 or (np.diff(starts) < 0).any() or starts[0] != 0:
+        if starts.size != len(values) + 1 or _descend(starts) or starts[0] != 0:
             raise ValueError("level_starts must ascend from 0, with one more than there are levels")
+        sizes = {parts[name].size for name in ("level_vertices", "level_dual")}
+        if sizes != {int(starts[-1])}:
+            raise ValueError("level_starts must end where level_vertices and level_dual do")
         parts_of_levels = zip(starts[:-1].tolist(), starts[1:].tolist(), values)
         self.levels = [
             SimpleNamespace(
@@ -207,7 +217,7 @@ class _EntriesProof(Proof):
         nrows, ncols = record.shape
         if indptr.size != nrows + 1 or indptr[0] != 0 or indptr[-1] != indices.size:
             raise ValueError(f"indptr must have {nrows + 1} offsets, up to {indices.size}")
-        if (np.diff(indptr) < 0).any():
+        if _descend(indptr):
             raise ValueError("indptr must ascend")
         if indices.min(initial=0) < 0 or indices.max(initial=-1) >= ncols:
             raise ValueError(f"indices has numbers outside [0, {ncols})")

@@ -347,6 +347,8 @@ class _Tree:
         size = self.payers + self.others
         number = np.int64 if self.claim.is_integer else np.float64
         values = check_numbers("differences", tree.differences, tree.vertices.size)
+        if self.claim.is_integer and values.dtype.kind == "f":
+            raise CertificateError("the differences must be integers, as the costs are")
         for node, parent in enumerate(tree.parent.tolist()):
             its = slice(starts[node], starts[node + 1])
             if parent < 0:

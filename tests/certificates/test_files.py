@@ -1,5 +1,8 @@
 """Proofs in files, and the second checker, in C: both accept true ones and refuse others."""
 
+import math
+import zipfile
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -125,9 +128,6 @@ def forged_flow(path):
     return C - 3
 
 
-def forged_mass(path):
-    """A flow beyond what a column takes."""
-    certificates.save(path, C, gm.transport(C, [1, 1, 1], [1, 1, 1]))
 def forged_total(path):
     """Half of a total that is beyond float64 in the units of its masses."""
     costs = 1e300 * np.array([[1.0, 2.0], [2.0, 1.0]])
@@ -144,6 +144,9 @@ def forged_zero(path):
     return costs
 
 
+def forged_mass(path):
+    """A flow beyond what a column takes."""
+    certificates.save(path, C, gm.transport(C, [1, 1, 1], [1, 1, 1]))
     rewritten(path, col_upper=np.array([0, 2, 1]))
     return C
 
@@ -217,10 +220,10 @@ def forged_problem(path):
 FORGERIES = (
     *(forged_mates, forged_problem, forged_load, forged_inside),
     *(forged_duals, forged_pairs, forged_threshold, forged_bottleneck, forged_flow, forged_mass),
+    *(forged_total, forged_zero),
     *(forged_edges, forged_weight, forged_cardinality, forged_sets),
 )
 
-    *(forged_total, forged_zero),
 
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
 def test_both_refuse_forgeries(forge, second, tmp_path):
@@ -274,6 +277,14 @@ def forged_alternatives(path):
     return ties
 
 
+def forged_uniqueness(path):
+    """Both optima, said to be one."""
+    ties = np.array([[0.5, 0.5], [0.5, 0.5]])
+    certificates.save(path, ties, gm.alternatives(ties, gm.assign(ties)))
+    rewritten(path, is_unique=True)
+    return ties
+
+
 def forged_edge_set(path):
     """An edge that every maximum matching has, but not all of them."""
     certificates.save(path, PATH, gm.forced_edges(PATH))
@@ -301,7 +312,7 @@ def swapped_batch(path):
 
 OURS_ALONE = (
     *(forged_ranking, forged_bound, forged_level, forged_alternatives, forged_edge_set),
-    *(forged_batch, swapped_batch),
+    *(forged_batch, swapped_batch, forged_uniqueness),
 )
 
 
@@ -428,7 +439,10 @@ def test_a_batch_has_one_kind_of_proofs_and_no_batch(tmp_path):
     record = certificates.load(file).record
     (one,) = record.parts["problems"]
     matching = one._replace(problem="matching")
-    for problems, told in (([record], "is a batch"), ([one, matching], "several kinds")):
+    for problems, told in (
+        *(([record], "is a batch"), ([one, matching], "several kinds")),
+        ([matching], "no batches of problem matching"),
+    ):
         changed = record._replace(parts={"problems": problems})
         for path, write in (
             (file, lambda path, record: path.write_text("".join(lines_of(record)))),
@@ -437,6 +451,91 @@ def test_a_batch_has_one_kind_of_proofs_and_no_batch(tmp_path):
             write(path, changed)
             with pytest.raises(ValueError, match=told):
                 certificates.load(path)
+
+
+@pytest.mark.parametrize("ending", ["txt", "npz"])
+def test_totals_beyond_64_bits_are_exact(ending, tmp_path):
+    costs, masses = np.full((2, 2), 2**54 + 1), [2**20 + 1, 2**20]
+    file = tmp_path / f"p.{ending}"
+    result = gm.transport(costs, masses, masses)
+    certificates.save(file, costs, result)
+    assert certificates.load(file).objective == result.objective > 2**64
+    certificates.save(
+        file, [costs, costs - 2**54], gm.transport([costs, costs - 2**54], masses, masses)
+    )
+    found = [one.objective for one in certificates.load(file)]
+    assert found == [result.objective, 2**21 + 1]
+
+
+def array_file(text, words=b""):
+    """An array of an .npz file, as its head says."""
+    head = text.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + words
+
+
+HOSTILE = {
+    "no array": {"row_dual": b"hello"},
+    "a large array": {
+        "row_dual.npy": array_file("{'descr': '<i8', 'fortran_order': False, 'shape': (10**18,)}"),
+        "col_dual.npy": array_file(
+            "{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000000000,)}"
+        ),
+    },
+    "no head": {"row_dual.npy": array_file("{[]: 1}")},
+    "an open head": {"row_dual.npy": array_file("(" * 99)},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_archives_that_are_none_are_bad_input(name, tmp_path):
+    """Whatever NumPy raises becomes a ValueError that names the file."""
+    file = tmp_path / "p.npz"
+    certificates.save(file, C, gm.assign(C))
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for part in HOSTILE[name]:
+        parts.pop(f"{part.removesuffix('.npy')}.npy")
+    with zipfile.ZipFile(file, "w") as archive:
+        for part, words in (parts | HOSTILE[name]).items():
+            archive.writestr(part, words)
+    with pytest.raises(ValueError, match=r"p\.npz"):
+        certificates.load(file)
+
+
+def test_offsets_that_overflow_are_refused(tmp_path):
+    """Their differences as int64 would be positive."""
+    file, most = tmp_path / "p.txt", 2**63 - 1
+    certificates.save(file, PATH, gm.possible_edges(PATH))
+    record = certificates.load(file).record
+    offsets = np.array([0, most, -most - 1, -1, record.parts["indices"].size])
+    for changed in (
+        record._replace(parts=record.parts | {"indptr": offsets}),
+        record._replace(parts=record.parts | {"indptr": offsets[:0]}, shape=(-1, 4)),
+    ):
+        file.write_text("".join(lines_of(changed)))
+        with pytest.raises(ValueError, match=r"indptr|shape"):
+            certificates.load(file)
+
+
+def test_numbers_that_no_result_has_are_refused(tmp_path):
+    """Not by another error than CertificateError, of whatever is computed with them."""
+    file, ties = tmp_path / "p.txt", np.array([[1, 1], [1, 1]])
+    a = gm.assign(C)
+    for A, result, changes in (
+        (C, a, {"objective": 10**400}),
+        (C, a, {"col_dual": np.array([math.inf, 0, 0])}),
+        (C, gm.transport(C, 1, 1), {"row_dual": np.array([0, 1e308, 1e308])}),
+        (C, gm.k_best(C, 2, proof=True), {"differences": np.zeros(0)}),
+        (PATH, gm.possible_edges(PATH), {"last_block": 2**40}),
+        (PATH, gm.possible_edges(PATH), {"last_block": math.inf}),
+        (ties, gm.alternatives(ties, gm.assign(ties), within=1), {"within": -1}),
+    ):
+        certificates.save(file, A, result)
+        if "differences" in changes:
+            changes = {"differences": certificates.load(file).differences + 0.5}
+        rewritten(file, **changes)
+        with pytest.raises(certificates.CertificateError):
+            certificates.check(file, A)
 
 
 @pytest.mark.parametrize("form", ["symmetric", "dense", "one triangle"])
