@@ -334,10 +334,7 @@ class FewColumns:
 
     def _sampled(self, col_dual: np.ndarray | None) -> np.ndarray:
         """Prices by a sample of the rows, with its share of the bounds, from given ones."""
-        rng = np.random.default_rng(self.seed)
-        # one of each few neighbours
-        places = np.arange(self.sample) + rng.random(self.sample)
-        sample = np.minimum(places * (self.nrows / self.sample), self.nrows - 1).astype(np.int64)
+        sample = self._some_rows()
         supply = self.supply[sample]
         total = int(supply.sum())
         share = float(total) / float(self.total)
@@ -353,6 +350,11 @@ class FewColumns:
         if not few.solve(col_dual):
             raise Stopped
         return few.col_dual
+
+    def _some_rows(self) -> np.ndarray:
+        """One row of each few neighbours, at random."""
+        ends = np.arange(self.sample + 1) * self.nrows // self.sample
+        return np.random.default_rng(self.seed).integers(ends[:-1], ends[1:])
 
     def _cheapest(self, *, must_end: bool = False) -> _Cheapest:
         """Find the cheapest columns; raises Stopped, unless it must end."""

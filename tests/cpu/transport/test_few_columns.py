@@ -34,6 +34,17 @@ def test_few_columns_agree_with_paths(number):
         assert check(task, solution, tolerance) == check(task, by_paths, tolerance)
 
 
+@pytest.mark.parametrize("nrows", [9, 11, 40, 81])
+def test_a_sample_takes_no_row_twice(nrows):
+    masses = np.full(nrows, 2**62 // nrows), np.full(2, 2**61)
+    few = few_columns.FewColumns(np.ones((nrows, 2)), *masses, None, Control())
+    assert not few.takes_all
+    sample = few._some_rows()
+    assert sample.size == few.sample
+    assert (np.diff(sample) > 0).all()
+    assert sample[-1] < nrows
+
+
 def test_most_rows_are_never_in_a_tree():
     rng = np.random.default_rng(0)
     task = task_of(rng.random((3000, 4)), np.ones(3000), np.full(4, 750))
