@@ -106,8 +106,12 @@ class Matrix:
         return self.costs[others].T if side else self.costs[:, others]
 
     def part(self, rows: np.ndarray, cols: np.ndarray) -> Matrix:
-        places = rows[:, None] * self.shape[1] + cols
-        return Matrix(self.costs.ravel().take(places))
+        costs, step = np.empty((rows.size, cols.size), self.dtype), ENTRIES // cols.size + 1
+        for first in range(0, rows.size, step):
+            part = slice(first, first + step)
+            places = rows[part, None] * self.shape[1] + cols
+            costs[part] = self.costs.ravel().take(places)
+        return Matrix(costs)
 
     def conjugate(self, rows: np.ndarray, row_dual: np.ndarray, beat: Beat) -> np.ndarray:
         """The least cost of each column less the duals of some rows."""
