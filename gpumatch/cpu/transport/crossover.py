@@ -28,6 +28,7 @@ import numpy as np
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu import csr
 from gpumatch.cpu.transport import simplex
+from gpumatch.cpu.transport.dense import dearer
 from gpumatch.cpu.transport.planting import absorb, plant
 from gpumatch.cpu.transport.sweeps import sweep_all
 
@@ -86,8 +87,9 @@ class Basis:
         owner, cols, costs, flow = self.owner[kept], indices[kept], costs[kept], flow[kept]
         number: Any = costs.dtype.type
         low, high = (costs.min(), costs.max()) if costs.size else (number(0), number(0))
+        is_integer = costs.dtype.kind == "i"
         if limit is None:
-            limit = np.full(nrows, high + FAR * (high - low) + 1, number)
+            limit = np.full(nrows, dearer((low, high), FAR, is_integer=is_integer), number)
         every = np.arange(root, dtype=np.int32)
         tails, heads = every.copy(), every.copy()
         tails[nrows:] = heads[:nrows] = root
@@ -96,7 +98,6 @@ class Basis:
             np.concatenate([heads, cols.astype(np.int32) + np.int32(nrows)]),
             np.concatenate([limit, np.zeros(ncols, number), costs]),
         )
-        is_integer = costs.dtype.kind == "i"
         largest = max(float(np.abs(limit).max(initial=0)), abs(float(low)), abs(float(high)))
         self.tolerance = number(0 if is_integer else ROUNDING * largest)
         self.dual = np.zeros(root + 1, number)

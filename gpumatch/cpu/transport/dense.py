@@ -46,7 +46,7 @@ from gpumatch.cpu.transport.sources import Source
 from gpumatch.cpu.transport.sweeps import sweep_all
 from gpumatch.running.kept_memory import kept_empty
 
-__all__ = ["DenseProblem", "Tuning", "rounding_of"]
+__all__ = ["DenseProblem", "Tuning", "dearer", "rounding_of"]
 
 
 class Tuning(NamedTuple):
@@ -87,6 +87,13 @@ ROUNDING = 2.0**-46
 def rounding_of(extremes: tuple[Any, Any], *, is_integer: bool) -> float:
     """The reduced cost that is rounding, for costs of these extremes: 0 for integers."""
     return 0 if is_integer else ROUNDING * max(abs(float(value)) for value in extremes)
+
+
+def dearer(extremes: tuple[Any, Any], ranges: int, *, is_integer: bool) -> Any:
+    """A cost above all, by so many times their range and, of floats, by their magnitude."""
+    low, high = extremes
+    more = 1 if is_integer else max(abs(low), abs(high)) or 1
+    return high + ranges * (high - low) + more
 
 
 class Start(NamedTuple):
@@ -141,7 +148,7 @@ class DenseProblem:
             low, high = min(low, limit.min()), max(high, limit.max())
         number: Any = source.dtype.type
         is_integer = source.dtype.kind == "i"
-        self.dear = number(high + (high - low) + 1)
+        self.dear = number(dearer((low, high), 1, is_integer=is_integer))
         self.tolerance = number(rounding_of((low, high), is_integer=is_integer))
         nodes = self.nrows + self.ncols + 1
         self.dual = np.zeros(nodes, source.dtype)
@@ -157,6 +164,8 @@ class DenseProblem:
         self.rounds = self.readings = 0
         self.has_all = self.entries <= self.tuning.whole
         self.is_near = False
+        # arcs with flow that the tree does not hold yet, and their units
+        self.aside = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def _arcs_to_root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The arcs between the root and all other nodes."""
@@ -216,8 +225,9 @@ class DenseProblem:
         """The rows, columns and units of the flow."""
         _, arc, flow, *_ = self.tree
         nodes = np.flatnonzero((flow[:-1] > 0) & (arc[:-1] >= self.nrows + self.ncols))
-        used = arc[nodes]
-        return self.arcs[0][used], self.arcs[1][used] - np.int32(self.nrows), flow[nodes]
+        used = np.concatenate([arc[nodes], self.aside[0]])
+        units = np.concatenate([flow[nodes], self.aside[1]])
+        return self.arcs[0][used], self.arcs[1][used] - np.int32(self.nrows), units
 
     @property
     def counts(self) -> dict[str, int]:
@@ -378,17 +388,20 @@ class DenseProblem:
             (np.searchsorted(tails, np.arange(self.nrows + 1)), heads - np.int32(self.nrows), cost),
             self.supply, self.demand, None, self.col_dual, self.control, is_even=True,
             tuning=self.tuning.auction, flow=flow,
-            epsilon=float(np.average(too_much, weights=flow)), is_whole=not self.level,
+            epsilon=float(np.average(too_much, weights=flow / self.total)),
+            is_whole=not self.level,
         )  # fmt: skip
         try:
             auction.run()
         finally:
             sent = np.concatenate([auction.unmatched, auction.spare, auction.flow])
             used = np.flatnonzero(sent)
-            self.is_near = True
-            closing = plant(self.arcs, used, sent[used], self.tree, self.dual, self.nrows)
+            units, self.is_near = sent[used], True
+            closing = plant(self.arcs, used, units, self.tree, self.dual, self.nrows)
+            self.aside = used[closing], units[closing]
         while closing.size:
-            closing = absorb(self.arcs, used, sent[used], closing, self.tree, self.nrows)
+            closing = absorb(self.arcs, used, units, closing, self.tree, self.nrows)
+            self.aside = used[closing], units[closing]
             self._beat()
         self._refresh()
 

@@ -187,7 +187,7 @@ def _solve_dense(task: TransportTask, source: Source, extremes: Range) -> Transp
     used_rows, used_cols, flow = rows[found.flow[0]], cols[found.flow[1]], found.flow[2]
     is_exact = task.is_integer or task.least is not None or task.points is not None
     if found.is_optimal and not is_exact and flow.size:
-        used = np.average(np.abs(source.at(used_rows, used_cols)), weights=flow)
+        used = np.average(np.abs(source.at(used_rows, used_cols)), weights=flow / flow.sum())
         if 0 < used * FAR < max(abs(extremes[1]), abs(extremes[0])):
             nothing = np.zeros_like(row_dual), np.zeros_like(col_dual)
             return _solve_by_paths(dataclasses.replace(task, initial=nothing), _entries(task))

@@ -57,7 +57,7 @@ def singles(count: int) -> Groups:
 
 def grouped(features: np.ndarray) -> Groups:
     """Groups of vertices with similar features, of which each vertex has a row."""
-    count, features = len(features), np.ascontiguousarray(features, np.float32)
+    count, features = len(features), _as_float32(features)
     members, begins = np.arange(count), np.zeros(count + 1, np.int64)
     groups = divide(
         features,  # IN
@@ -70,6 +70,13 @@ def grouped(features: np.ndarray) -> Groups:
     of_random = 0.5 ** (math.log2(groups) / features.shape[1]) * (size - 1) / (size + 1)
     spread = within / (whole * of_random) if whole else 0.0
     return Groups(members, begins, members[(begins[:-1] + begins[1:]) // 2], spread)
+
+
+def _as_float32(features: np.ndarray) -> np.ndarray:
+    """The features times a power of 2, so that none of them is too large or too small."""
+    largest = max(abs(float(features.max())), abs(float(features.min())))
+    scaled = np.ldexp(features.astype(np.float64), -math.frexp(largest)[1])
+    return np.ascontiguousarray(scaled, np.float32)
 
 
 def _spans(features: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -101,6 +102,25 @@ def test_groups_tell_points_from_random_costs():
     assert arcs[0] < 150 * 30 < 150 * 150 < arcs[1]
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-85, 1e300])
+def test_floats_of_any_magnitude_have_a_core(monkeypatch, scale):
+    """Neither the auction nor an arc to the root drowns costs, or goes beyond float64."""
+    monkeypatch.setattr(dense, "DEFAULT", SMALL_STEPS)
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 9, (2, 40, 2))
+    costs = ((points[0][:, None] - points[1]) ** 2).sum(axis=2)
+    masses = np.full(40, 2**55)
+    least = check(task_of(costs, masses, masses), engine.solve(task_of(costs, masses, masses)))
+    task = task_of(costs * scale, masses, masses)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solution = engine.solve(task)
+    check(task, solution, 1e-12 * scale)
+    units = solution.flow / 2**55
+    found = (costs[solution.rows, solution.cols] * units).sum()
+    assert found == pytest.approx(least / 2**55, rel=1e-12)
+
+
 @pytest.mark.parametrize("top", [1, 5, 10**9])
 def test_levels_end_where_all_pairs_do(top):
     """Groups of groups, a core and pricing give what the paths give, for points in the plane."""
@@ -182,6 +202,18 @@ def test_a_stopped_run_keeps_flow_and_duals(monkeypatch, size, ticks):
     check(task, solution, 1e-12)
     assert solution.is_optimal != control.stopped
     assert solution.infeasible_rows is None
+
+
+@pytest.mark.parametrize("ticks", range(0, 60, 4))
+def test_a_stopped_run_loses_no_unit(ticks):
+    """Units of pairs that close cycles of the first tree, and are not in it yet, are flow."""
+    rng, left = np.random.default_rng(0), iter(range(ticks))
+    control = Control(callback=lambda progress: next(left, None) is None)
+    costs = (rng.integers(0, 3, (40, 1)) + rng.integers(0, 3, 40)).astype(float)
+    masses, tuning = np.full(40, 3), SMALL_STEPS._replace(auction=dense.Phases(budget=1))
+    problem = dense.DenseProblem(Matrix(costs), masses, masses, None, control, tuning=tuning)
+    problem.solve()
+    assert problem.flow()[2].sum() == problem.shipped
 
 
 @pytest.mark.parametrize("trial", [0, 10**6])
