@@ -28,8 +28,9 @@ of paths count for more there (`_cost`).
 
 Where whole groups of rows want columns far away, the first paths of each group read all of the
 group, and the others are short. So once paths have been long, what they expect means nothing, and
-they read half as much again as the auction. Other paths may read a 64th of what it has read, to
-learn what to expect.
+they read half as much again as the auction. Long paths whose readings count for much more are no
+sign of groups: on a line, all are long. Other paths may read a 64th of what the auction has read,
+to learn what to expect.
 """
 
 from __future__ import annotations
@@ -255,7 +256,8 @@ class Rival:
     Attributes
     ----------
     are_long : bool
-        True once paths have read so much for each row that what they expect means nothing.
+        True once paths that are not dear have read so much for each row that what they expect
+        means nothing.
     """
 
     def __init__(
@@ -315,7 +317,8 @@ class Rival:
         own, most = self._cost(paths), tuning.promising * ahead
         if not own:
             return most >= tuning.worthwhile
-        self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
+        if own <= tuning.dear * paths.readings:
+            self.are_long |= int(paths.spot[NEXT]) <= tuning.long_paths * paths.readings
         share = tuning.long_share if self.are_long else tuning.probed
         return own <= theirs * (tuning.boldest if self._ahead(paths) <= most else share)
 

@@ -270,10 +270,18 @@ class Tuning:
     reading. With 32, two far clusters with the costs 1 to 200 read all entries up to 141 times,
     where paths alone read them 7 to 9 times; with 128 they read them 19 to 24 times.
     """
+    dear: float = 1.5
+    """How many times as much readings of paths may count if these are to be taken for long.
+
+    In squared distances on a line, columns move in the heap again and again, and all paths are long
+    to the end. With 1.25, 1.5 and 1.7, `found` 9 (2,514 rows) takes 35, 34 and 88 ms. With 1.1 and
+    1.5, 400 problems of `bench adversary` read all entries at most 5.8 and 2.5 times as often as
+    paths alone.
+    """
     long_share: float = 1.5
     """What these may read, as a multiple of what the auction has read.
 
-    With 1 and 1.5, 400 problems of `bench adversary` read all entries 11,394 and 10,816 times.
+    With 1 and 1.5, 400 problems of `bench adversary` read all entries 11,394 and 10,719 times.
     """
     a_bid: int = 32
     """Entries that a bid might read in the time that it takes besides those of its row.

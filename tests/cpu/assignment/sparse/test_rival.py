@@ -206,6 +206,26 @@ def test_long_paths_read_half_as_much_again():
     assert not rival._may_read(paths)
 
 
+def test_dear_paths_are_not_taken_for_long_ones():
+    rival, leader, _ = entered(costs_of_random_places(), promising=0)
+    paths = rival.paths
+    read(leader, 4)
+    paths.spot[SCANS], paths.spot[NEXT] = 2 * paths.costs.nnz, 256
+    paths.spot[PUSHED] = paths.spot[SCANS] // 2
+    assert 1.5 * 2 < rival._cost(paths) < 1.5 * 4
+    assert not rival._may_read(paths)
+    paths.spot[PUSHED] = 0
+    assert rival._may_read(paths)
+
+
+def test_paths_on_a_line_do_not_read_more_than_its_auction():
+    """All paths are long there, and their readings take longer than those of bids."""
+    C = Problem("nearest_matched", {"n": 2514, "k": 15, "dimension": 1}, "squared").costs()
+    a = gm.assign(C, threads=1, backend="cpu")
+    gm.verify(C, a)
+    assert sum(phase["scans"] for phase in a.stats["trace"]) < 120 * C.nnz
+
+
 @pytest.mark.parametrize(("n", "k", "share"), [(2798, 5, 0.197112), (1943, 4, 0.309926)])
 def test_far_clusters_of_many_values(n, k, share):
     """The first paths of each group are long; paths alone read these 7 and 9 times."""
