@@ -88,9 +88,10 @@ class Session(OneThread):
     Rows and columns have ids: those of C are 0, 1, and so on. A new one gets the next number. No
     id is used again, and none changes when others go.
 
-    A change costs a scan of its line. If it parts a pair, `solve` finds a path, or two, in O(nm) at
-    worst; in random matrices of n rows it reads about the square root of n lines at each end of the
-    path (docs/algorithms/live.md). Changes before a `solve` wait for it together.
+    A change costs a scan of its line; of sparse costs, of all lines that it has allowed pairs with.
+    If it parts a pair, `solve` finds a path, or two, in O(nm) at worst; in random matrices of n
+    rows it reads about the square root of n lines at each end of the path
+    (docs/algorithms/live.md). Changes before a `solve` wait for it together.
 
     Integers are exact. The gap of floats is rigorous, as that of `assign`. If rounding ever leaves
     more than a proof may have, the session solves the problem afresh.
