@@ -122,7 +122,7 @@ def t_join(
 def _listed(T: Any) -> Any:
     """An array as it is, and a list of anything else, which may be readable once only."""
     if hasattr(T, "dtype"):
-        if T.ndim != 1 or T.dtype.kind == "b":
+        if T.ndim != 1 or getattr(T.dtype, "kind", None) == "b":  # torch's types have no kind
             raise TypeError(
                 f"T must be a list of vertices; got an array of {T.dtype}, of shape {T.shape}"
             )

@@ -56,6 +56,12 @@ def test_random_graphs(kind):
         assert join.objective == pytest.approx(total, rel=1e-14)
 
 
+def test_tensors_name_vertices():
+    torch = pytest.importorskip("torch")
+    join = gm.general.t_join(([(0, 1), (1, 2)], [1, 2]), torch.tensor([0, 2]))
+    assert join.objective == 3
+
+
 def test_nodes_and_errors():
     G = nx.path_graph(["a", "b", "c", "d"])
     G.add_node("e")
