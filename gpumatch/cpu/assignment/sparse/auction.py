@@ -407,16 +407,20 @@ class Auction:
     def _serve_last(self, epsilon: Any, few: int) -> int:
         """Bid in turns, and search paths for all unmatched rows at once, until few are unmatched.
 
-        SPENT if few of them have disjoint paths, so that a coarser epsilon is better; LOW if no
-        full assignment exists.
+        SPENT if few of them have disjoint paths, or turns after a search serve none of them, so
+        that a coarser epsilon is better; LOW if no full assignment exists.
         """
-        search, poor = self._joint_search(), 0
+        search, poor, is_idle = self._joint_search(), 0, False
         outcome = self._bid_in_turns(epsilon, few)
-        while outcome == SPENT and not (self.epsilon.can_rise and poor >= self.tuning.poor):
+        while outcome == SPENT and not (
+            self.epsilon.can_rise and (is_idle or poor >= self.tuning.poor)
+        ):
             outcome = self._search_jointly(search, epsilon, few)
             poor += 1
             if outcome == DONE:
+                before = self.bidders.unmatched[0].size
                 outcome = self._bid_in_turns(epsilon, few)
+                is_idle = self.bidders.unmatched[0].size == before
         return outcome
 
     def _search_after_war(self, epsilon: Any, few: int) -> int:

@@ -189,7 +189,10 @@ class Tuning:
     slow: float = 1 / 16
     """The share of the unmatched rows that an exact joint search must match if others follow."""
     poor: int = 4
-    """Joint searches with few paths that make a price war, if a coarser epsilon may follow."""
+    """Joint searches with few paths that make a price war, if a coarser epsilon may follow.
+
+    One is enough if turns after it serve no row.
+    """
     each: int = 32
     """Unmatched rows for each thread beyond the first."""
     each_in_turns: int = 256

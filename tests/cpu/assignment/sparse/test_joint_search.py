@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpumatch as gm
+from bench.adversary import Problem
 from gpumatch.cpu.assignment.sparse import tuning as sparse_tuning
 from gpumatch.cpu.assignment.sparse.auction import Auction
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
@@ -263,6 +264,15 @@ def test_searches_tell_that_costs_are_infeasible(monkeypatch):
         gm.assign(matrix, threads=1)
     assert found[-1:] == [0]
     assert not phases
+
+
+def test_turns_that_serve_no_row_after_a_search_are_a_price_war():
+    """Else a phase of 45 unmatched rows reads all entries 35 times to serve four of them."""
+    parameters = {"n": 4884, "k": 11, "share": 0.505103, "distance": 473.055}
+    C = Problem("far_clusters", parameters, "squared").costs()
+    a = gm.assign(C, threads=1, backend="cpu")
+    gm.verify(C, a)
+    assert sum(phase["scans"] for phase in a.stats["trace"]) < 240 * C.nnz
 
 
 def test_searches_end_a_phase_that_no_coarser_epsilon_may_follow(monkeypatch):
