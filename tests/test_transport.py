@@ -125,6 +125,7 @@ def test_the_largest_flow_has_a_cover():
     assert exc.needed > exc.available
     assert pickle.loads(pickle.dumps(exc)).needed == exc.needed
     check_violator(matrix, [2, 3, 1], [1, 2, 9], exc)
+    check_violator(matrix.astype(np.uint16), [2, 3, 1], [1, 2, 9], exc, maximize=True)
     exc.cols = exc.cols[:0]
     with pytest.raises(CertificateError, match="leads out"):
         check_violator(matrix, [2, 3, 1], [1, 2, 9], exc)

@@ -63,7 +63,7 @@ def check_violator(
     bars = bars_of(limits_of(cost_limit, costs, sign), costs.is_integer)
     for tile in costs.tiles():
         rows, cols, values = costs.tile(tile)
-        values = values * sign if values.dtype.kind != "b" else values.astype(np.int64) * sign
+        values = (values if values.dtype.kind == "f" else values.astype(np.int64)) * sign
         allowed = values < math.inf
         if cardinality == "maximum" and bars is not None:
             allowed &= values <= bars[rows]
