@@ -256,6 +256,7 @@ def _allowed(costs: Any, covered: Any, bar: Any, sign: int) -> tuple[Any, Any, A
     parts: list[tuple[Any, ...]] = []
     for tile in costs.tiles():
         rows, cols, values = costs.tile(tile)
+        values = values if values.dtype.kind == "f" else values.astype(np.int64)
         keep = np.isfinite(values)
         if covered is not None:
             keep &= ~(covered[0][rows] & covered[1][cols])

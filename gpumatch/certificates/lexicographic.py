@@ -247,7 +247,7 @@ def _pairs_up_to(costs: Costs, sign: int, top: float | None) -> tuple[Any, Any, 
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), []
     rows, cols, values = (np.concatenate(part) for part in zip(*parts))
-    return rows.astype(np.int64), cols.astype(np.int64), (values * sign).tolist()
+    return rows.astype(np.int64), cols.astype(np.int64), [sign * value for value in values.tolist()]
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
