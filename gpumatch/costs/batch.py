@@ -298,7 +298,7 @@ class CostBatch(Sequence[Any]):
 
     @property
     def in_place(self) -> bool:
-        """True if `read` gives the costs where they are, whatever it is asked for."""
+        """True if `read` never copies the costs."""
         return self._array is not None and self._can_read(self._array)
 
     def _can_read(self, part: np.ndarray) -> bool:
