@@ -11,9 +11,13 @@ from scipy.sparse import coo_array, csr_array
 
 import gpumatch as gm
 from gpumatch import certificates
+from gpumatch.certificates.proof_text import lines_of
 
 SOURCE = Path(certificates.__file__).parent / "standalone" / "check.c"
 COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+C = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
+PATH = csr_array((np.array([3, 9, 3]), (np.arange(3), np.arange(1, 4))), shape=(4, 4))
 
 
 def second_checker(folder):
@@ -30,6 +34,14 @@ def second_checker(folder):
         return done.returncode, done.stdout
 
     return say
+
+
+def rewritten(path, **changes):
+    """The text of a proof with other parts, as if a result had claimed them."""
+    proof = certificates.load(path)
+    record = proof.record._replace(parts=proof.parts | changes)
+    path.write_text("".join(lines_of(record)))
+    return certificates.load(path)
 
 
 def write_problem(folder, A):

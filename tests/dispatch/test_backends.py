@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import sys
 from types import SimpleNamespace
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,9 +12,8 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.costs import SparseCosts
-from gpumatch.dispatch import backends, devices, registry
+from gpumatch.dispatch import backends, registry
 from gpumatch.dispatch.backends import choose_assignment, choose_matching
-from gpumatch.dispatch.devices import why_no_cuda
 
 LARGE = {"on_device": False, "nnz": 10**9}
 TINY = {"on_device": False, "nnz": 10}
@@ -249,127 +246,6 @@ def test_nobody_is_told_to_copy_what_the_cpu_cannot_do_either():
         chosen_for_graph("hk", "min-degree", "auto", **DEVICE)
 
 
-def test_without_cupy_the_package_to_install_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)  # import cupy raises ImportError
-    with pytest.raises(RuntimeError, match=r"CuPy is missing .*pip install 'gpumatch\[cuda13\]'"):
-        gm.maximum_matching([[1]], backend="cuda")
-
-
-def test_a_cupy_that_cannot_write_its_cache_is_no_gpu(monkeypatch, tmp_path):
-    (tmp_path / "cupy.py").write_text("raise PermissionError(13, 'Permission denied', '/nowhere')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    monkeypatch.setattr(devices, "_has_driver", lambda: True)
-    reason = why_no_cuda()
-    assert reason is not None
-    assert "'/nowhere'" in reason
-    assert "CUPY_CACHE_DIR" in reason
-
-
-def test_cupy_is_not_imported_where_there_is_no_driver(monkeypatch, tmp_path):
-    (tmp_path / "cupy.py").write_text("raise AssertionError")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    monkeypatch.setattr(devices, "_DRIVER", "libof-nothing.so.1")
-    devices._has_driver.cache_clear()
-    reason = why_no_cuda()
-    devices._has_driver.cache_clear()
-    wanted = "no NVIDIA GPU answers (libof-nothing.so.1 is not found): install the NVIDIA driver"
-    assert reason == wanted
-
-
-class FakeRuntime:
-    """What `why_no_cuda` asks of cupy.cuda.runtime."""
-
-    class CUDARuntimeError(RuntimeError):
-        pass
-
-    def __init__(self, devices):
-        self.devices = devices
-
-    def getDeviceCount(self):  # CuPy's name
-        if self.devices is None:
-            raise self.CUDARuntimeError("cudaErrorInsufficientDriver")
-        return self.devices
-
-
-@pytest.mark.parametrize(
-    ("devices", "reason"),
-    [
-        (1, None),
-        (0, "there is no NVIDIA GPU on this machine"),
-        (None, "no NVIDIA GPU answers (cudaErrorInsufficientDriver): install the NVIDIA driver"),
-    ],
-)
-def test_why_no_cuda_tells_apart_what_is_missing(devices, reason, monkeypatch):
-    cupy = pytest.importorskip("cupy")
-    monkeypatch.setattr(cupy.cuda, "runtime", FakeRuntime(devices))
-    assert why_no_cuda() == reason
-
-
-# -- the table -------------------------------------------------------------------------------------
-
-
-def test_the_table_lists_every_algorithm_where_it_runs():
-    table = {algorithm.name: algorithm for algorithm in gm.algorithms("matching")}
-    deveci = {"apfb-gpubfs", "apfb-gpubfs-wr", "apsb-gpubfs", "apsb-gpubfs-wr"}
-    on_cpu = {"engine", "hk", "hkdw", "pfp", "p-hk", "p-pfp", "p-dbfs"}
-    on_cuda = {"engine", *deveci}
-    assert table.keys() == on_cpu | on_cuda
-    assert {name for name, a in table.items() if "cpu" in a.backends} == on_cpu
-    assert {name for name, a in table.items() if "cuda" in a.backends} == on_cuda
-    assert {name for name, a in table.items() if {"cuda", "reference"} <= {*a.backends}} == deveci
-    assert all(a.problem == "matching" and a.exact and a.reference for a in table.values())
-
-
-def test_the_table_lists_what_solves_transport():
-    (engine,) = gm.algorithms("transport")
-    assert (engine.name, engine.problem) == ("engine", "transport")
-    assert engine.backends == ("cpu", "cuda")
-    assert engine.exact
-
-
-def test_the_table_says_what_algorithms_for_assignment_do():
-    table = {algorithm.name: algorithm for algorithm in gm.algorithms("assignment")}
-    assert {name for name, a in table.items() if not a.exact} == {"dgs"}
-    homes = [(name, where, home) for name, a in table.items() for where, home in a.homes.items()]
-    assert [(*at,) for *at, home in homes if home.detects_infeasible] == [("engine", "cpu")]
-    assert {(*at,) for *at, home in homes if home.matrices == 2} == {
-        ("auction", "cuda"),
-        ("dgs", "cuda"),
-    }
-    assert {(*at,) for *at, home in homes if home.fallback} == {
-        ("engine", "cuda"),
-        ("auction", "cuda"),
-    }
-
-
-def test_the_type_of_starts_has_the_names_in_the_table():
-    assert get_args(registry.StartName) == ("auto", *registry.STARTS)
-
-
-def functions():
-    """Every function that the table names."""
-    for homes in (*(a.homes for a in gm.algorithms()), *registry.STARTS.values()):
-        for home in homes.values():
-            yield home.function
-            if home.fallback is not None:
-                yield home.fallback
-
-
-@pytest.mark.parametrize("function", sorted(set(functions())))
-def test_every_home_holds_a_function(function):
-    if ".cuda." in function or "mixed" in function:
-        pytest.importorskip("cupy")
-    assert callable(registry.load(function))
-
-
-@pytest.mark.parametrize("problem", ["match", "", "Matching", 3])
-def test_algorithms_for_no_known_problem_are_refused(problem):
-    with pytest.raises(ValueError, match=r"problem must be None or one of .*'matching'"):
-        gm.algorithms(problem)
-
-
 ON_HOST = SPARSE._replace(on_device=False, shape=(20_000, 20_000), nnz=backends.GPU_PAYS_FROM)
 
 
@@ -522,46 +398,6 @@ def test_options_of_an_algorithm_that_is_chosen_by_itself_are_checked_too():
         choose_matching("auto", "auto", "cpu", {"launch": "mt"}, **TINY)
 
 
-EVERY_HOME = [
-    pytest.param(home, id=f"{algorithm.name}-{backend}")
-    for algorithm in gm.algorithms()
-    for backend, home in algorithm.homes.items()
-]
-
-
-@pytest.mark.parametrize("home", EVERY_HOME)
-def test_a_home_s_function_takes_the_options_that_it_declares(home):
-    """All of them by name, and no others that the table does not fix."""
-    if ".cuda." in home.function or "mixed" in home.function:
-        pytest.importorskip("cupy")
-    parameters = inspect.signature(registry.load(home.function)).parameters
-    taken = {name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
-    assert home.options.keys() | home.fixed.keys() <= taken
-    for name, values in home.options.items():
-        assert parameters[name].default in (parameters[name].empty, values[0])
-    assert taken - home.options.keys() - home.fixed.keys() <= {"patience"}
-    assert not home.only.keys() & taken
-
-
-def test_public_options_are_those_of_all_homes_the_default_first():
-    options = {a.name: a.options for a in gm.algorithms() if a.options}
-    assert options["dgs"] == {
-        "start": ("random", "greedy"),
-        "evaluation": ("auto", "global", "shared", "block", "cpu"),
-        "switching": ("auto", "sequential", "parallel"),
-    }
-    assert options["auction"] == {
-        "scaling": ("epsilon", "none"),
-        "finish": ("exact", "epsilon"),
-        "convergence": ("counter", "reduction"),
-        "host_loop": ("batch", "round"),
-    }
-    assert options["hungarian-tree"] == {"search": ("levels", "stack", "paper")}
-    stepped = {"launch": ("ct", "mt"), "host_loop": ("batch", "level")}
-    for name in ("apfb-gpubfs-wr", "apsb-gpubfs"):
-        assert options[name] == {**stepped, "frontier": ("scan", "queue")}
-
-
 @pytest.mark.parametrize(
     ("algorithm", "backend", "function"),
     [
@@ -598,18 +434,6 @@ def test_sparse_costs_need_room_for_vertices_and_entries(monkeypatch):
             backends, "require_device_memory", functools.partial(require, free=free)
         )
         assert backends._fits_as_csr(costs) == fits
-
-
-@pytest.mark.parametrize(
-    ("platform", "driver", "is_there"),
-    [("linux", "libc.so.6", True), ("linux", "libnone.so.1", False), ("win32", "libnone", True)],
-)
-def test_whether_there_is_a_driver_is_asked_on_linux_only(platform, driver, is_there, monkeypatch):
-    monkeypatch.setattr(devices, "_DRIVER", driver)
-    monkeypatch.setattr(devices.sys, "platform", platform)
-    devices._has_driver.cache_clear()
-    assert devices._has_driver() is is_there
-    devices._has_driver.cache_clear()
 
 
 @pytest.mark.parametrize(("entries", "backend"), [(99_999, "cpu"), (100_000, "cuda")])
