@@ -30,17 +30,16 @@ def pairwise(combinations: Iterable[T], factors: Callable[[T], Mapping[str, Hash
     every = list(combinations)
     order = list(range(len(every)))
     random.Random(0).shuffle(order)
-    numbers: dict[tuple[str, Hashable], int] = {}  # of each value of each factor
-    bits: dict[tuple[int, int], int] = {}  # of each pair of these
-    left = [(number, _pairs(factors(every[number]), numbers, bits)) for number in order]
-    met, kept = 0, []
+    pairs = _Pairs()
+    left = [(number, pairs.of(factors(every[number]))) for number in order]
+    unmet, kept = (1 << len(pairs.bits)) - 1, []
     least = max((own.bit_count() for _, own in left), default=0)
-    while left:
+    while unmet:
         some, left = left, []
         for number, own in some:
-            new = (own & ~met).bit_count()
+            new = (own & unmet).bit_count()
             if new >= least:
-                met |= own
+                unmet &= ~own
                 kept.append(number)
             elif new:
                 left.append((number, own))
@@ -48,15 +47,32 @@ def pairwise(combinations: Iterable[T], factors: Callable[[T], Mapping[str, Hash
     return [every[number] for number in sorted(kept)]
 
 
-def _pairs(
-    values: Mapping[str, Hashable],
-    numbers: dict[tuple[str, Hashable], int],
-    bits: dict[tuple[int, int], int],
-) -> int:
-    """The bits of all pairs of values of two factors."""
-    own = sorted([numbers.setdefault(value, len(numbers)) for value in values.items()])
-    pairs = itertools.combinations(own, 2)
-    return sum([bits.setdefault(pair, 1 << len(bits)) for pair in pairs])
+class _Pairs:
+    """A bit for each pair of values of two factors."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, Hashable], int] = {}  # of each value of each factor
+        self.bits: dict[int, int] = {}  # of each pair of these
+        self.known: dict[tuple[int, ...], int] = {(): 0}  # the bits of all pairs of these values
+
+    def of(self, values: Mapping[str, Hashable]) -> int:
+        """The bits of all pairs of these values."""
+        numbers = self.numbers
+        return self._of(tuple([numbers.setdefault(v, len(numbers)) for v in values.items()]))
+
+    def _of(self, own: tuple[int, ...]) -> int:
+        found = self.known.get(own)
+        if found is None:
+            *first, last = own
+            found = self._of(own[:-1])
+            for one in first:
+                pair = one << 32 | last if one < last else last << 32 | one
+                bit = self.bits.get(pair)
+                if bit is None:
+                    bit = self.bits[pair] = 1 << len(self.bits)
+                found |= bit
+            self.known[own] = found
+        return found
 
 
 def pairwise_product(

@@ -7,6 +7,8 @@ standard asks for, as pandas frames of nullable types, and as polars frames.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -64,8 +66,18 @@ SYMMETRIC = C + C.T
 OFFSETS, COLUMNS = np.array([0, 1, 2, 3]), np.array([1, 0, 2])
 EDGES = np.array([[0, 1], [1, 2], [2, 3]])
 ONES, LIMITS = np.ones(3), np.array([2.0, 5, 5])
-ASSIGNED, MATCHED = gm.assign(C), gm.maximum_matching(C)
 POINTS = gm.PointCosts
+
+
+@functools.cache
+def assigned():
+    return gm.assign(C)
+
+
+@functools.cache
+def matched():
+    return gm.maximum_matching(C)
+
 
 DOORS = {
     "assign": lambda read: gm.assign(read(C)),
@@ -90,9 +102,9 @@ DOORS = {
     "transport": lambda read: gm.transport(read(C), read(COLUMNS + 1), read(COLUMNS + 1)),
     "transport, capacities": lambda read: gm.transport(C, 1, 1, pair_capacity=read(WHOLE)),
     "k_best": lambda read: gm.k_best(read(C), 3),
-    "alternatives": lambda read: gm.alternatives(read(C), ASSIGNED).edges(),
-    "possible_edges": lambda read: gm.possible_edges(read(C), MATCHED).edges(),
-    "forced_edges": lambda read: gm.forced_edges(read(C), MATCHED).edges(),
+    "alternatives": lambda read: gm.alternatives(read(C), assigned()).edges(),
+    "possible_edges": lambda read: gm.possible_edges(read(C), matched()).edges(),
+    "forced_edges": lambda read: gm.forced_edges(read(C), matched()).edges(),
     "Session": lambda read: gm.Session(read(C)).solve(),
     "GraphSession": lambda read: gm.GraphSession(read(C)).solve(),
     "general.maximum_matching": lambda read: gm.general.maximum_matching(read(SYMMETRIC)),
@@ -100,7 +112,7 @@ DOORS = {
     "general.maximum_weight_matching": lambda read: gm.general.maximum_weight_matching(
         (read(EDGES), read(ONES))
     ),
-    "verify": lambda read: gm.verify(read(C), ASSIGNED),
+    "verify": lambda read: gm.verify(read(C), assigned()),
     "optimize": lambda read: gm.optimize.linear_sum_assignment(read(C)),
     "optimize, limits": lambda read: gm.optimize.linear_sum_assignment(C, cost_limit=read(LIMITS)),
     "optimize, batch": lambda read: gm.optimize.linear_sum_assignment_batch([read(C), read(C)]),
