@@ -5,7 +5,7 @@ has the unmatched vertices, whose duals must be the level, far below all weights
 of them would lower the duals of its whole component to there. So this start does it at once: it
 lowers the duals of those vertices of D that have no neighbours there, by K, and raises those of A
 by K. Only edges between the two have the same slack as before, and no other has less. K is the most
-that leaves no dual below the level. Of the vertices in larger components of D, the duals stay.
+that leaves no dual below the level. Vertices in larger components of D keep their duals.
 
 Gene ontology (hpo-gene-term, 16,697 vertices of which 6,519 stay unmatched), ``"maximum"``:
 processor time 58 s without this start, 1 s with it.

@@ -1,9 +1,10 @@
 """The exchanges of an optimal assignment: a graph whose cycles lead to all other assignments.
 
-Each row is a vertex, with the column that it has, and one more is the hub. An arc from row i to row
-k says that i takes the column of k, at the slack of the pair. Row i may go to the hub: it takes an
-unmatched column, or none. From the hub, a row may take up again: a matched one gives its column up,
-an unmatched one goes from none. That costs what the dual of a vertex says that may stay unmatched.
+Each row is a vertex, which stands for its column, too. One more vertex is the hub. An arc from row
+i to row k says that i takes the column of k; its length is the slack of that pair. An arc from row
+i to the hub says that i takes an unmatched column, or stays unmatched. An arc from the hub to a row
+says that its column becomes unmatched, or that the row, unmatched so far, takes one. An arc by
+which a vertex becomes unmatched, or no longer is, has the length that the vertex's dual gives.
 
 Along a cycle, the total rises by the sum of its slacks, which are at least 0. So a pair is in some
 optimal assignment if it lies on a cycle of slacks 0: if its ends are in one strong component of

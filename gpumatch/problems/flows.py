@@ -1,9 +1,9 @@
 """Cheapest flows between bounds, each made from the one problem of `gpumatch.contracts.transport`.
 
 An algorithm knows rows that ship all their units, or pay a limit for each that stays, and columns
-of limited demand. `Shipper.ship` hands it such a problem. Some keep lower bounds of columns. Other
-lower bounds are made from that problem (`Shipper.ship_within`), in a network without a limit whose
-both sides have equal totals:
+of limited demand. `Shipper.ship` hands it such a problem. Some algorithms keep lower bounds of
+columns, too. `Shipper.ship_within` makes all other lower bounds from that problem, by a network
+without a limit whose two sides have equal totals:
 
 - A column with lower bound l and upper bound h becomes two: the *need*, of l units, and the
   *spare*, of h - l. A dummy row ships what the columns lack. It reaches spares only, at cost 0, so

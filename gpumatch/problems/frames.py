@@ -1,9 +1,9 @@
 """Pairs under limits without duals, of one matrix or of many: what trackers ask for.
 
-`pairs_of_one` and `pairs_of_many` give costs to compiled functions as float64 or float32. They name
-no pairs of what those do not take: large matrices, arrays on a device, integers beyond 2**47,
-numbers that are not valid, or a Numba that lacks what short calls are made of. Then
-`gpumatch.assign` must answer, or raise the error.
+`pairs_of_one` and `pairs_of_many` give costs to compiled functions as float64 or float32. These do
+not take large matrices, arrays on a device, integers beyond 2**47 or numbers that are not valid,
+and they do not exist with a Numba that lacks the parts for short calls. In these cases the result
+is None: `gpumatch.assign` must answer, or raise the error.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ Floats. Each weight is rounded up to a multiple of a power of two, of which the 
 2**52 to 2**53, or of the largest one that leaves no weight rounded. So duals that are feasible for
 the integers are feasible for the floats, and the rounding shows in the gap. A level that does not
 fit is replaced by one that fits; if that is reached, the multiple becomes larger. Negative weights
-that are far below those in use are lifted, which changes nothing if they are not used: those of
-``"any"`` at once, of which only the signs count if none is above 0, and those of the others if the
-result is not proven otherwise. Duals near a low
-level have more bits than a float, so the last attempt counts so coarsely that they have not.
+that are far below those in use are lifted, which changes nothing if they are not used. For
+``"any"`` this is done at once: only the signs count if no weight is above 0. For the others it is
+done if the result is not proven otherwise. Duals near a low level have more bits than a float, so
+the last attempt counts in multiples so large that they have no more.
 
 The bound of the doubled weights is sum u_v + sum z_B (|B| - 1) / 2, less the level for each
 unmatched vertex of ``"maximum"``.

@@ -3,9 +3,9 @@
 First the least threshold is found (`bottleneck`). Pairs above it are of no use. The entries up to
 it are then visited from the greatest down (`gpumatch.cpu.ranking.lexicographic`), on the host.
 
-The levels need a square problem. With n rows and m > n columns it is made of the pairs twice: row i
-and column j, at their cost, and row n + j and column m + i, at none. Row n + j may take column j at
-no cost, too, if no row has it. A cost of none is below all levels.
+The levels need a square problem. With n rows and m > n columns it has each pair twice: row i and
+column j at their cost, and row n + j and column m + i at a cost below all levels. At that cost, row
+n + j may take column j as well, if no row has it.
 
 Proof. Each level t that is needed has integers u_i and v_j for the rows and columns of the square.
 Read in order, from the greatest level down, they are a vector for each vertex. Let w_ij be the

@@ -1,4 +1,4 @@
-"""What the costs of a session are: a matrix, or points. It makes tables, and fills them.
+"""The kinds of costs of a session: a matrix, or points. A kind makes the tables and fills them.
 
 A kind checks what a caller gives for a row or column, keeps numbers in their range, and names the
 costs that there are. `gpumatch.live.Session` calls it; the tables know nothing of its checks.

@@ -6,7 +6,7 @@ Integers are units as they are. Floats become multiples of a *unit*, a power of 
 - else the least power of 2 of which the larger of both totals has at most 2**62.
 
 A mass that is no multiple of the unit is rounded down or up, so it is off by less than a unit. The
-total of a side is rounded once, and those masses are rounded up that lose most. So two sides with
+total of a side is rounded once, and the masses that lose most are rounded up. So two sides with
 equal totals have equal totals in units. A lower bound is rounded down, or is the upper bound if
 both are equal.
 """

@@ -149,8 +149,8 @@ def _row_dual_below(solution: Solution, limit: float | None) -> Any:
 def _raise_unmatched_rows(task: AssignmentTask, goal: Goal) -> bool:
     """Raise the duals of unmatched rows to the limit if they are one float below; if any was.
 
-    Rounding down has left them there. Then columns are lowered instead: many such rows may lack
-    something at one column.
+    Rounding down has left them there. When they are raised, `make_solution_fair` lowers columns
+    in their place: one column may serve many such rows.
     """
     solution = task.solution
     if goal.limit is None or solution.row_dual.dtype.kind == "i":

@@ -75,7 +75,7 @@ def rank(given: Costs, wish: Ranked, stopped: Callable[[int], bool]) -> RankedAs
 
 
 def _most(payers: int, others: int) -> float:
-    """A number of assignments that there are not more of."""
+    """An upper bound of the number of assignments; infinity for more than a few payers."""
     return (others + 1) ** payers if payers <= _FEW else math.inf
 
 

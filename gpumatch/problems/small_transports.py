@@ -1,9 +1,9 @@
 """Small dense transport problems on the host, one or many, solved by compiled calls.
 
 Kernels solve those whose smaller side ships all it can, without lower bounds and capacities, and
-prove them (`gpumatch.cpu.transport.small`). Whatever they leave is the business of
-`gpumatch.problems.transport`: errors, forbidden pairs that leave a row without a path, numbers that
-are too large, and proofs that need more than rounding.
+prove them (`gpumatch.cpu.transport.small`). `gpumatch.problems.transport` does the rest: it raises
+the errors, and solves problems whose forbidden pairs leave a row without a path, whose numbers are
+too large, or whose proofs need more than rounding.
 """
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ class Auction:
     is_after_war : bool
         True if the phase before was a price war.
     is_doubtful : bool
-        True for the first phase and after a war, if all rows and columns must be matched.
+        True if the phase is judged early: the first one, and one after a war, if all rows and
+        columns must be matched.
     is_first : bool
         True in the first phase, whose progress tells what all phases read.
     is_too_fine : bool
