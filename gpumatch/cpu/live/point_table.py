@@ -14,11 +14,11 @@ import numpy as np
 from gpumatch.contracts import Points
 from gpumatch.cpu.assignment.points.distances import METRICS, distances_at
 from gpumatch.cpu.assignment.points.tree import LEVELS
-from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.live.boxes import TYPES, Boxes
 from gpumatch.cpu.live.calls import on_first_call
 from gpumatch.cpu.live.changes import AT_LIMIT, BY_COVER, FIT, INVALID, TOO_LARGE
 from gpumatch.cpu.live.near import fair_duals, serve_point
+from gpumatch.cpu.live.reports import report_of, slots_in_use
 from gpumatch.cpu.live.state import (
     COUNTS,
     DUAL,
@@ -33,7 +33,6 @@ from gpumatch.cpu.live.state import (
     USED,
 )
 from gpumatch.cpu.live.tables import Report
-from gpumatch.numeric.fair_duals import difference_below
 
 __all__ = ["PointTable"]
 
@@ -47,6 +46,8 @@ NEVER = -(2**62)
 
 class PointTable:
     """Points, pairs and duals. Slots go up: a new point gets the next one."""
+
+    is_exact = False  # distances are floats
 
     def __init__(
         self,
@@ -324,32 +325,11 @@ class PointTable:
 
     def _report(self) -> Report:
         """What the assignment is: duals of rows are read off the boxes."""
-        used = self._used()
-        (rows, cols), top = self.shape, self._top(0) if self._is_free(0) else np.inf
+        used, top = slots_in_use(self), self._top(0) if self._is_free(0) else np.inf
         lowest = self._fair_duals(0, used[0])
         if self.mode == AT_LIMIT:
             self._join(used, lowest <= top)
-        mates = np.full(rows + cols, -1, np.int32)
-        place = np.zeros(self.marks[1].shape[1], np.int32)
-        place[used[1]] = np.arange(cols, dtype=np.int32)
-        is_matched, paid = self._paid(*used)
-        mates[:rows][is_matched] = place[self.marks[0][MATE, used[0][is_matched]]]
-        mates[rows:][mates[:rows][is_matched]] = is_matched.nonzero()[0]
-        base = 0.0 if self.mode == BY_COVER else top
-        numbers = np.zeros(2 * rows + cols)
-        numbers[:rows] = difference_below(np.minimum(lowest, top), base)
-        numbers[rows : rows + cols] = self.numbers[1][DUAL, used[1]]
-        numbers[rows + cols :][is_matched] = paid
-        size, total, rest, gap, is_proven = add_up(
-            self.sign, np.inf if self.mode == BY_COVER else base, mates, numbers,
-            numbers[rows + cols :], rows, rows, cols, False,
-        )  # fmt: skip
-        numbers[: rows + cols] *= self.sign
-        return Report(mates, numbers, size, total + rest, gap, bool(is_proven))
-
-    def _used(self) -> tuple[np.ndarray, np.ndarray]:
-        rows, cols = (marks[USED].nonzero()[0] for marks in self.marks)
-        return rows, cols
+        return report_of(self, np.minimum(lowest, top), self._paid(*used)[1], top)
 
     def _paid(self, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which rows are matched, and what their pairs cost, with the caller's sign."""
@@ -381,14 +361,14 @@ class PointTable:
 
     def values(self) -> tuple[np.ndarray, np.ndarray]:
         """The points of the rows and of the columns in use."""
-        rows, cols = (points[used] for points, used in zip(self.points, self._used()))
+        rows, cols = (points[used] for points, used in zip(self.points, slots_in_use(self)))
         return rows, cols
 
     # -- states ------------------------------------------------------------------------------------
 
     def load(self, mates: Any, duals: Any) -> None:
         """Hold these pairs and duals of the slots in use. Nothing waits then."""
-        used = self._used()
+        used = slots_in_use(self)
         for side, (numbers, marks) in enumerate(zip(self.numbers, self.marks)):
             own, is_matched = used[side], mates[side] >= 0
             numbers[DUAL, own] = numbers[SHOWN, own] = duals[side]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.cpu.assignment.small.proof import add_up
 from gpumatch.cpu.live.cells import (
     add_cell,
     bind_all,
@@ -18,10 +17,11 @@ from gpumatch.cpu.live.cells import (
     set_cost,
     set_line,
 )
-from gpumatch.cpu.live.changes import BY_COVER, DRIFT
+from gpumatch.cpu.live.changes import DRIFT
+from gpumatch.cpu.live.reports import report_of, slots_in_use
 from gpumatch.cpu.live.state import DIST, DUAL, LINE, MATE, SCALARS, TOP, USED
 from gpumatch.cpu.live.tables import Report, Table
-from gpumatch.numeric.fair_duals import difference_below, differences_below
+from gpumatch.numeric.fair_duals import differences_below
 from gpumatch.numeric.gaps import FINE, allowance_of
 
 __all__ = ["SparseTable"]
@@ -150,32 +150,15 @@ class SparseTable(Table):
         return all(abs(numbers[DUAL]).max(initial=0) < DRIFT for numbers in self.numbers)
 
     def _report(self) -> Report:
-        (rows, cols), top = self.shape, self.numbers[0][SCALARS, TOP]
         if self.is_full:
-            side = int(rows <= cols)
+            side = int(self.shape[0] <= self.shape[1])
             bind_all(*self._sides(side)[0:1], *self._sides(side)[2:], *self._cells[:3], side)
-        used = [marks[USED].nonzero()[0] for marks in self.marks]
-        place = np.zeros(self.marks[1].shape[1], np.int32)
-        place[used[1]] = np.arange(cols, dtype=np.int32)
-        mates, numbers = np.full(rows + cols, -1, np.int32), np.zeros(2 * rows + cols)
-        found = self.marks[0][MATE, used[0]]
-        (is_matched,) = (found >= 0).nonzero()
-        mates[is_matched] = place[found[is_matched]]
-        mates[rows + mates[is_matched]] = is_matched
-        base = 0.0 if self.mode == BY_COVER else top
-        numbers[:rows] = difference_below(self.numbers[0][DUAL, used[0]], base)
-        numbers[rows : rows + cols] = self.numbers[1][DUAL, used[1]]
-        numbers[rows + cols + is_matched] = self.sign * self.numbers[0][LINE, used[0][is_matched]]
-        size, total, rest, gap, proven = add_up(
-            self.sign, np.inf if self.mode == BY_COVER else base, mates, numbers,
-            numbers[rows + cols :], rows, rows, cols, self.is_exact,
-        )  # fmt: skip
-        numbers[: rows + cols] *= self.sign
-        objective, proven = total + rest, bool(proven)
-        if self.is_exact:
-            proven = proven and self._is_small()
-            numbers, objective, gap = numbers.astype(np.int64), int(total) + int(rest), int(gap)
-        return Report(mates, numbers, int(size), objective, gap, proven)
+        rows, _ = slots_in_use(self)
+        matched = rows[self.marks[0][MATE, rows] >= 0]
+        paid = self.sign * self.numbers[0][LINE, matched]
+        top = self.numbers[0][SCALARS, TOP]
+        found = report_of(self, self.numbers[0][DUAL, rows], paid, top)
+        return found if self._is_small() or not self.is_exact else found._replace(proven=False)
 
     def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Offsets, columns and costs, as they were given, of the slots in use."""
