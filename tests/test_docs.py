@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import functools
 import importlib.util
 import io
 import re
@@ -166,8 +167,15 @@ def test_named_files_exist(document):
     ends = "py|cu|cuh|toml|json|md|png"
     for name in re.findall(rf"`([\w./-]+\.(?:{ends})|[\w./-]+/)`", prose(document)):
         places = [ROOT / name, ROOT / "gpumatch" / name, document.parent / name]
-        found = any(place.exists() for place in places) or any(ROOT.glob(f"gpumatch/**/{name}"))
+        found = any(place.exists() for place in places) or f"/{name}" in places_below()
         assert found, f"{document.name} names {name}"
+
+
+@functools.cache
+def places_below():
+    """The ends of the paths of all files and folders below gpumatch; folders end in a slash."""
+    paths = [f"/{one.relative_to(ROOT)}{'/' * one.is_dir()}" for one in ROOT.glob("gpumatch/**/*")]
+    return {path[match.start() :] for path in paths for match in re.finditer("/", path)}
 
 
 PAPERS = [path for path in DOCUMENTS if "\n| of the paper |" in path.read_text(encoding="utf-8")]
@@ -208,8 +216,12 @@ def definitions(files):
 @EVERY_DOCUMENT
 def test_named_constants_have_the_values_given(document):
     """`NAME = value` in the prose is so in the sources."""
-    sources = [*ROOT.glob("gpumatch/**/*.py"), *ROOT.glob("gpumatch/**/*.cu*")]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     for name, value in re.findall(r"`(\w*[A-Z]\w*) = ([\w.*]+)`", prose(document)):
         pattern = rf"\b{name}(?:: \w+)? = {re.escape(value)}\b"
-        assert re.search(pattern, text), f"{document.name}: {name} = {value}"
+        assert re.search(pattern, all_sources()), f"{document.name}: {name} = {value}"
+
+
+@functools.cache
+def all_sources():
+    paths = [*ROOT.glob("gpumatch/**/*.py"), *ROOT.glob("gpumatch/**/*.cu*")]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
