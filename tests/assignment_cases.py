@@ -117,6 +117,20 @@ def _param(run: Run, *others, name: str = "", long: bool = False):
 
 
 EVERY_ALGORITHM = pytest.mark.parametrize("run", [_param(run) for run in RUNS])
+SINGLES = (np.float16, np.float32)  # kernels of their own, which take seconds to compile
+EVERY_ALGORITHM_AND_DTYPE = pytest.mark.parametrize(
+    ("run", "dtype"),
+    [
+        _param(
+            run,
+            dtype,
+            name=f"-{np.dtype(dtype).str}",
+            long=run.algorithm != "engine" and dtype in SINGLES,
+        )
+        for run in RUNS
+        for dtype in DTYPES
+    ],
+)
 
 
 def _reference_limits(run: Run, case: Case) -> tuple[int, int]:

@@ -21,8 +21,8 @@ from gpumatch.problems.request import CARDINALITIES
 from graphs import costs
 from tests.assignment_cases import (
     CASES,
-    DTYPES,
     EVERY_ALGORITHM,
+    EVERY_ALGORITHM_AND_DTYPE,
     FLOAT_AUCTIONS,
     PROVEN,
     SPARSE,
@@ -109,8 +109,7 @@ def test_sparse_costs_agree_with_dense(run, case):
     assert close(a.objective, optimum(matrix + 1, not case.maximize))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).str)
-@EVERY_ALGORITHM
+@EVERY_ALGORITHM_AND_DTYPE
 def test_every_dtype(run, dtype):
     top = 2 if dtype is np.bool_ else 100
     matrix = np.random.default_rng(5).integers(0, top, (23, 31)).astype(dtype)

@@ -27,6 +27,7 @@ from gpumatch.optimize import linear_sum_assignment
 from tests.optimize_ways import WAYS, going
 
 X = math.inf
+ANOTHER_DTYPE = pytest.mark.long  # each has kernels of its own, which take seconds to compile
 SMALL = [
     ([[400, 150, 400], [400, 450, 600], [300, 225, 300]], [150, 400, 300]),
     ([[400, 150, 400, 1], [400, 450, 600, 2], [300, 225, 300, 3]], [150, 2, 300]),
@@ -234,9 +235,9 @@ def outcome(solve, *args, **kwargs):
         np.array([[4, 1, 3], [2, 0, 5]]),
         np.array([[4, 1], [3, 2], [0, 5]], np.float32),
         np.array([[True, False]]),
-        np.array([[2.0, 9.0]], np.float16),
-        np.array([[2**63, 1], [1, 1]], np.uint64),
-        np.array([[2**64 - 5, 1], [1, 2**64 - 5]], np.uint64),
+        pytest.param(np.array([[2.0, 9.0]], np.float16), marks=ANOTHER_DTYPE),
+        pytest.param(np.array([[2**63, 1], [1, 1]], np.uint64), marks=ANOTHER_DTYPE),
+        pytest.param(np.array([[2**64 - 5, 1], [1, 2**64 - 5]], np.uint64), marks=ANOTHER_DTYPE),
         [[X, 1], [2, X]],
         [[-X, 1], [2, -X]],
         [[X, X], [1, 2]],
@@ -266,7 +267,9 @@ def test_dense_outcomes_are_scipys(source, maximize):
 @both_ways
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1), (6, 7), (8, 8), (8, 6), (20, 40), (40, 20)])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(np.float16, marks=ANOTHER_DTYPE), np.float32, np.float64]
+)
 @pytest.mark.parametrize("value", [math.nan, -X], ids=["NaN", "inf of the wrong sign"])
 def test_no_number_that_is_not_valid_is_missed(value, dtype, shape, maximize):
     rng = np.random.default_rng(3)

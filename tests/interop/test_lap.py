@@ -135,7 +135,11 @@ def test_totals_are_left_out():
         assert np.array_equal(function(costs)[1], function(costs, return_cost=False))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u1", "?", ">f8"])
+OTHERS = [pytest.param(dtype, marks=pytest.mark.long) for dtype in ("f2", "u1")]
+"""Each dtype has kernels of its own, which take seconds to compile."""
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "?", ">f8", *OTHERS])
 def test_dtypes(dtype):
     costs = (10 * np.random.default_rng(3).random((8, 12))).astype(dtype)
     for limit in (math.inf, 3):

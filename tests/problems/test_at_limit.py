@@ -50,7 +50,9 @@ def problems(seed, dtype):
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("dtype", ["int64", "float32"])
+@pytest.mark.parametrize(
+    "dtype", ["int64", "float64", pytest.param("float32", marks=pytest.mark.long)]
+)
 def test_every_algorithm_joins_what_costs_the_limit(run, dtype):
     chosen = pairwise_product(
         {
