@@ -70,7 +70,7 @@ def hash_of(
 
 
 def hashes_of_batch(A: Any, problem: str, sizes: Any = None) -> tuple[list[Named], Named]:
-    """The same of each problem of a batch, and of all together."""
+    """Kind, shape and hash of the costs of each problem of a batch, and of all together."""
     problems = CostBatch(A, sizes)
     named = [hash_of(problems[k], problem) for k in range(len(problems))]
     kinds = {costs for costs, _, _ in named}

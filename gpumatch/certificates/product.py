@@ -332,7 +332,7 @@ def _triples(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int
 def _of_csr(
     indptr: Any, indices: Any, data: Any, shape: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
-    """The same of arrays in CSR, which `BipartiteGraph` checks."""
+    """Rows, columns and values of arrays in CSR, which `BipartiteGraph` checks."""
     graph = BipartiteGraph((indptr, indices, shape))
     starts, cols, values = (array_of(np, part) for part in (indptr, indices, data))
     count = int(starts[-1])
@@ -379,7 +379,7 @@ def _logarithms(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_complex(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same of complex numbers; the text above tells how, and why they are wrong by no more."""
+    """Logarithms of complex numbers, with errors that the text above explains."""
     small, large = np.sort([abs(data.real), abs(data.imag)], axis=0)
     with np.errstate(under="ignore"):  # no sum of squares is out of range
         logs = np.log(large) + np.log1p((small / large) ** 2) / 2

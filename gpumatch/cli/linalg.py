@@ -177,7 +177,7 @@ def _product(
 def _permutations(
     options: argparse.Namespace, matrix: Any, clock: Control
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same of the other jobs, which have no scales, and no certificate of their own."""
+    """The arrays of the other jobs, which have no scales, and no certificate of their own."""
     import gpumatch
 
     with clock.part("search"):

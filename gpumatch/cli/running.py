@@ -69,7 +69,7 @@ def read_matrix(options: argparse.Namespace) -> csr_array:
 
 
 def read_costs(options: argparse.Namespace) -> Any:
-    """The same as costs: a dense matrix or a sparse one."""
+    """The costs in a file, standard input or the collection: a dense matrix or a sparse one."""
     from gpumatch import io
 
     return _read(options, io.read_costs)

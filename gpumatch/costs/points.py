@@ -263,7 +263,7 @@ class PointCosts(ComputedCosts):
         return self.points_if(self.on_device)
 
     def points_if(self, on_device: bool) -> Points | None:
-        """The same if the points were on a device, or were not."""
+        """The points as `points` would return them on a device, or on the host."""
         if self.metric == "cosine":
             return self._points
         is_extreme = abs(self._numbers.exponent) > EXTREME

@@ -53,7 +53,7 @@ def transpose(indptr: np.ndarray, indices: np.ndarray, ncols: int) -> Csr:
 def transpose_values(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, ncols: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same with the values of the entries in their new order."""
+    """CSR of the transposed matrix, with the values of its entries."""
     matrix = sp.csr_array((values, indices, indptr), shape=(indptr.size - 1, ncols)).tocsc()
     return *_arrays(matrix), matrix.data
 

@@ -421,7 +421,7 @@ ONE_OF_A_BATCH = _CPU + "assignment.small.batch:solve_one"
 """The function that solves one problem by the CPU's kernel for batches, without a thread pool."""
 
 ONE_WARM = _CPU + "assignment.small.batch:solve_one_warm"
-"""The same from pairs and prices to begin with, which it checks."""
+"""The function that solves one problem from pairs and prices, which it checks."""
 
 SMALL_SPARSE = _CPU + "assignment.sparse.small:solve"
 """The function that solves a small sparse problem on the host in one compiled call."""
@@ -451,7 +451,7 @@ FAIR_ROWS = _CPU + "assignment.either.fair_duals:write_fair_duals"
 """The function that writes the largest duals of rows that no pair undercuts, on the host."""
 
 FAIR_ROWS_ON_DEVICE = _CUDA + "transport.fair_rows:write_fair_duals"
-"""The same on a device."""
+"""The function that writes the largest duals of rows that no pair undercuts, on a device."""
 
 FAIR_ROWS_OF_POINTS = {
     "cpu": _CPU + "transport.engine:fair_rows",

@@ -139,7 +139,7 @@ class Communicator:
             self._wish = max(self._wish, STOP)
 
     def wants_to_stop(self, matched: int) -> bool:
-        """The same, and whether this rank wants to stop: for work that it does alone."""
+        """Report the matched rows; True if this rank wants to stop. For work that it does alone."""
         self.tick(matched)
         return self._wish >= STOP
 
@@ -318,7 +318,7 @@ class Communicator:
             self._ahead.clear()
 
     def total(self, number: Any, how: str = "sum") -> Any:
-        """The same of one number, an int or a float: an int or a float."""
+        """Combine a number of each rank, int or float, on all ranks."""
         return self.allreduce(np.array([number]), how)[0].item()
 
     def broadcast(self, array: Any, root: int = 0) -> Any:

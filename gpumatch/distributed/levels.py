@@ -66,7 +66,7 @@ class HostLevels:
         return self.roots.size
 
     def expand(self) -> None:
-        """The same, and each row its own column."""
+        """Offer columns the way through this rank's rows of the frontier, and each row its own."""
         problem, spot, kernels = self.problem, self.spot, self.kernels
         part = problem.rows.slice
         level = self.rows[spot[kernels.FIRST] : spot[kernels.TAIL]]
@@ -84,7 +84,7 @@ class HostLevels:
             self.pred[cols] = level
 
     def reduce(self) -> None:
-        """The same, by the shorter of two messages."""
+        """Let ``slack`` be the least that any rank has offered, by the shorter of two messages."""
         real, world = self.problem.real, self.world
         lower = np.flatnonzero(self.near < self.slack[:real])
         counts = world.counts(lower.size)
@@ -132,7 +132,7 @@ class HostLevels:
         )  # fmt: skip
 
     def counts(self) -> dict[str, int]:
-        """The same, and reductions of all columns."""
+        """Levels and dual updates of the search, rows in trees, and reductions of all columns."""
         return {
             "levels": int(self.spot[self.kernels.LEVELS]),
             "updates": self.updates,

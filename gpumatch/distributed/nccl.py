@@ -100,7 +100,7 @@ class Links:
         return taken
 
     def allgather(self, array: Any, counts: np.ndarray) -> list[Any]:
-        """The same on all ranks."""
+        """The arrays of all ranks, so many things each, on all ranks."""
         return self.exchange([array] * self.size, counts)
 
     def exchange(self, parts: Sequence[Any], counts: np.ndarray) -> list[Any]:

@@ -100,7 +100,7 @@ def _dense(
 def _sparse(
     costs: Costs, rows: Split, limit: float | None, world: Communicator
 ) -> tuple[Problem, Callable[[], Search]]:
-    """The same of sparse costs; the trees are on the host."""
+    """The problem of sparse costs as a core asks it, and trees on the host."""
     with InterruptsHeld():
         from gpumatch.cpu.distributed import trees as kernels
         from gpumatch.cuda.distributed.sparse_rows import CsrRows
@@ -182,7 +182,7 @@ def _turned_dense(costs: Costs, rows: Split, cols: Split, world: Communicator) -
 
 
 def _turned_sparse(costs: Costs, rows: Split, cols: Split, world: Communicator) -> Costs:
-    """The same of costs in CSR."""
+    """The costs in CSR of this rank's columns, as rows."""
     indptr, indices, weights = costs.entries()
     own = np.repeat(np.arange(rows.own, dtype=np.int64), np.diff(indptr)) + rows.first
     owners = cols.owners(indices)

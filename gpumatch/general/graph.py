@@ -265,7 +265,7 @@ def _joined(n: int, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, np.
 def _best_joined(
     n: int, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, best: np.ufunc
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same with the best weight of each edge."""
+    """CSR of edges from both of their ends, with the best weight of each."""
     is_edge = rows != cols
     rows, cols, values = rows[is_edge], cols[is_edge], values[is_edge]
     return _merged(n, _both(rows, cols), _both(cols, rows), _both(values, values), best)

@@ -154,7 +154,7 @@ class Edges(NamedTuple):
         return self.summed() if found is None else found
 
     def summed(self) -> tuple[Any, Any, Any]:
-        """The same by a sort that keeps the order of repeated entries, on either side."""
+        """CSR by a sort that keeps the order of repeated entries, on host or device."""
         values, xp = self.values(), array_module(self.rows)
         indptr, indices = self.pattern()
         order = xp.lexsort(xp.stack([self.cols, self.rows]))

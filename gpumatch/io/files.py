@@ -156,7 +156,7 @@ def _canonical(matrix: Any, how: _How) -> Any:
 
 
 def _parse_text(content: bytes, suffix: str, how: _How) -> Any:
-    """The same of lines of text, whose rows and columns may have labels."""
+    """The matrix in lines of text, whose rows and columns may have labels."""
     if content.startswith(b"%%MatrixMarket"):
         return _canonical(parse_matrix_market(content, how.max_bytes), how)
     text = Text.of(content, suffix)

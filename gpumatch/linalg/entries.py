@@ -77,12 +77,12 @@ class Entries(NamedTuple):
         return not isinstance(self.data, np.ndarray)
 
     def moved_to(self, xp: Any) -> Entries:
-        """The same in arrays of this module."""
+        """These entries in arrays of NumPy or CuPy."""
         graph = self.graph.to_host() if xp is np else self.graph.to_device()
         return Entries(graph, array_of(xp, self.data))
 
     def in_double(self) -> Entries:
-        """The same with values of double precision instead of single or half."""
+        """These entries with values of double precision instead of single or half."""
         if self.data.dtype.kind not in "fc":
             return self
         wide = np.result_type(self.data.dtype, np.float64)
@@ -102,7 +102,7 @@ def entries_of(A: Any) -> Entries:
 
 
 def own_entries(A: Any) -> Entries:
-    """The same in arrays that are not the caller's."""
+    """The entries of a matrix, in arrays that are not the caller's."""
     indptr, indices, values, shape = _canonical(A)
     xp = array_module(values)
     if xp is not np:

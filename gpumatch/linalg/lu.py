@@ -146,7 +146,7 @@ class ScaledSystem:
         return like_sides(x, b)
 
     def solve_sides(self, right: Sides, trans: str = "N") -> np.ndarray:
-        """The same for right-hand sides that may be beyond the range of float64."""
+        """Solve for right-hand sides that may be beyond the range of float64."""
         if trans not in self._equations:
             powers = self.row_power, self.col_power
             powers = powers if trans == "N" else powers[::-1]

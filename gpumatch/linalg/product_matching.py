@@ -357,7 +357,7 @@ def _engine(backend: BackendName) -> Any:
 
 
 def _full_by_reference(costs: SparseCosts, run: dict[str, Any]) -> _Cheapest | None:
-    """The same by the front door."""
+    """The full assignment by the front door; None if there is none."""
     try:
         assignment = _assigned(costs, run)
     except InfeasibleError:
@@ -412,7 +412,7 @@ def _scales(pairs: Pairs, paid: Any, row_dual: Any, col_dual: Any) -> tuple[Any,
 
 
 def _all_scales(entries: Entries, weights: Any, cheapest: _Cheapest) -> tuple[Any, Any]:
-    """The same with those of the other rows and columns."""
+    """The scales of all rows and columns, matched or not."""
     pairs, row_log_scale, col_log_scale = cheapest.pairs, *cheapest[2:4]
     nrows, ncols = entries.shape
     cols = entries.indices

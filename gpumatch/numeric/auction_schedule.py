@@ -103,7 +103,7 @@ class Pace(Protocol):
 
     @property
     def most(self) -> int:
-        """The same, once wars have recurred at one epsilon: no phase has more patience."""
+        """The `longest` once wars have recurred at one epsilon: no phase has more patience."""
 
 
 class FallingEpsilon:

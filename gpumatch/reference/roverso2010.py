@@ -147,7 +147,7 @@ def evaluate_exchanges(
     *,
     grid: Grid,
 ) -> None:
-    """The same by a thread an exchange, which stores its gain in a matrix (V.B).
+    """Find the best exchanges by a thread for each, which stores its gain in a matrix (V.B).
 
     Then a thread for each row of the matrix takes the best.
     """

@@ -104,7 +104,7 @@ class Tuning:
     the rows comes before the forests. It needs no columns' lists.
     """
     haste: float = 0.25
-    """The same if phases find few paths, unless the last sweeps have found few as well."""
+    """In place of `hopeless` if phases find few paths, unless the last sweeps have found few."""
     poor: int = 2
     """Sweeps that may find few: the first is from the smaller side, the next from the other."""
     few: int = 16

@@ -112,7 +112,7 @@ class _FusedLibrary(_KernelLibrary):
 
 
 class _PartLibrary(_FusedLibrary):
-    """The same, not optimised."""
+    """Code of a part, which is not optimised."""
 
     def _optimize_final_module(self) -> None:
         """Leave it to the kernel's."""
@@ -155,14 +155,14 @@ class _KernelCompiler(compiler.Compiler):
 
 
 class _PartCompiler(_KernelCompiler):
-    """The same for a part."""
+    """Compiles a part."""
 
     def library_for(self, flags: Any) -> type[Any]:
         return _PartLibrary
 
 
 class _FusedCompiler(_KernelCompiler):
-    """The same for a part that is forced inline."""
+    """Compiles a part that is forced inline."""
 
     def library_for(self, flags: Any) -> type[Any]:
         return _FusedLibrary

@@ -67,7 +67,7 @@ def _one_by_one(costs, prices, floor):
 
 @intrinsic
 def _by_vectors(typingctx: Any, costs: Any, prices: Any, floor: Any) -> Any:
-    """The same for at least LANES columns."""
+    """Return what `_one_by_one` does, for at least LANES columns."""
     if costs.dtype not in (types.float32, types.float64) or prices.dtype != types.float64:
         raise TypingError(f"needs costs and prices that are floats, got {costs} and {prices}")
     result = types.Tuple((types.float64, types.float64, types.intp, types.boolean))

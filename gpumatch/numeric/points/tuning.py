@@ -18,7 +18,7 @@ class Tuning:
     nearest: int = 20
     """Nearest points of each row and of each column that are candidates."""
     nearest_of_many: int = 32
-    """The same where all pairs are computed: they are found in one pass, whatever their number."""
+    """Nearest points where all pairs are computed: one pass finds them, whatever their number."""
     priced: int = 24
     """Candidates of each row and of each column at the prices of a sample.
 
@@ -57,7 +57,7 @@ class Tuning:
     places: float = 1 / 4
     """The share of all pairs up to which the pairs of places are solved in place of copies."""
     places_stored: int = 2**25
-    """The same as a number: 256 MiB."""
+    """The most pairs of places that are solved in place of copies: 256 MiB."""
     rounding: float = 2.0**-52
     """What pairs may lack without another round, in shares of the largest cost of a pair.
 

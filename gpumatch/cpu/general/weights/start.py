@@ -31,7 +31,7 @@ def greedy(graph, nodes, level):
 
 @kernel
 def resume(graph, nodes, level, duals, mates):
-    """The same from given duals and mates."""
+    """Write duals from given ones and mates, and match tight edges; return how many are matched."""
     indptr, indices, weights = graph
     n, matched = indptr.size - 1, 0
     for vertex in range(n):
