@@ -16,6 +16,7 @@ import numpy as np
 from gpumatch.contracts import Stopped
 from gpumatch.contracts.transport import BoundedSolution, BoundedTask
 from gpumatch.cpu.transport import bounded_search as search
+from gpumatch.cpu.transport import state
 from gpumatch.running.kept_memory import kept_empty, kept_full
 
 __all__ = ["BUDGET", "solve"]
@@ -33,51 +34,51 @@ def solve(task: BoundedTask) -> BoundedSolution:
     place = np.int32 if nnz < 2**31 else np.int64
     entries = task.indptr, task.indices, task.data
     owner, flow = kept_empty(nnz, np.int32), kept_full(nnz, 0, np.int64)
-    flows = owner, flow, kept_full(nnz, -2, place), np.full(ncols, search.END, place)
+    flows = owner, flow, kept_full(nnz, state.ABSENT, place), np.full(ncols, state.END, place)
     dual = np.zeros(hub + 1, number)
     dual[nrows:hub] = task.col_dual
     units, excess = np.zeros(hub, np.int64), np.zeros(hub + 1, np.int64)
     bounds = task.lower, task.upper, units
     most = 2 * nnz + 3 * hub + 8
-    state = (
+    arrays = (
         excess, np.full(hub + 1, far, number), np.empty(hub + 1, place),
         np.empty(hub + 2, np.int32), kept_empty(most, number), kept_empty(most, np.int32),
         np.empty(hub + 2, np.int32),
     )  # fmt: skip
-    spot, mark = np.zeros(search.SPOTS, np.int64), np.zeros(search.MARKS, number)
-    spot[search.HEAD] = -1
+    spot, mark = np.zeros(state.SPOTS, np.int64), np.zeros(state.MARKS, number)
+    spot[state.HEAD] = -1
     search.begin(
         entries, task.capacity,  # IN
-        bounds, flows, dual, state,  # OUT
+        bounds, flows, dual, arrays,  # OUT
         far,  # IN
     )  # fmt: skip
     sources = np.append(np.flatnonzero(excess[:hub] > 0), hub).astype(np.int32)
-    outcome, control = search.SPENT, task.control
+    outcome, control = state.SPENT, task.control
     try:
-        while outcome == search.SPENT:
+        while outcome == state.SPENT:
             if control.tick(int(units[:nrows].sum() - np.maximum(excess[:hub], 0).sum())):
                 raise Stopped
             outcome = search.serve(
                 entries, task.capacity,  # IN
-                bounds, flows, dual, state,  # OUT
+                bounds, flows, dual, arrays,  # OUT
                 sources,  # IN
                 spot, mark,  # OUT
                 far, BUDGET,  # IN
             )  # fmt: skip
     except Stopped:
         pass
-    if outcome != search.SERVED:
+    if outcome != state.SERVED:
         search.relieve(flows, excess, nrows)
-    counts = {"paths": int(spot[search.PATHS]), "scans": int(spot[search.SCANS])}
+    counts = {"paths": int(spot[state.PATHS]), "scans": int(spot[state.SCANS])}
     control.phase(found=counts["paths"], matched=int(flow.sum()), step="bounded paths")
     violator = None
-    if outcome == search.STUCK:
-        is_reached = state[1] < far
+    if outcome == state.STUCK:
+        is_reached = arrays[1] < far
         by_rows = not is_reached[hub]
         in_tree = is_reached if by_rows else ~is_reached
         rows, cols = np.flatnonzero(in_tree[:nrows]), np.flatnonzero(in_tree[nrows:hub])
         violator = rows, cols, by_rows
     return BoundedSolution(
         flow, dual[:nrows] + dual[hub], dual[nrows:hub] - dual[hub],
-        outcome == search.SERVED, violator, counts,
+        outcome == state.SERVED, violator, counts,
     )  # fmt: skip

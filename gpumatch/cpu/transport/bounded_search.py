@@ -24,7 +24,8 @@ Lengths are reduced costs, none of which is below 0:
     pred[w]      for a row or column, the entry by which it is reached, or HUB; for the hub, the
                  node; START for the source
     near, keys, heap, reached     as in `search`; nodes are in all of them
-    spot, mark   the state of a search that has spent its budget, so that the next call goes on
+    spot, mark   the state of a search that has spent its budget, so that the next call goes on:
+                 see `state`
 
 Reference: Ahuja, Magnanti, Orlin, *Network Flows*, 1993; chapter 9.
 """
@@ -33,30 +34,28 @@ from __future__ import annotations
 
 from gpumatch.cpu.numba_tools.compiled import kernel
 from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.transport.state import (
+    ABSENT,
+    END,
+    FOUND,
+    FRONT,
+    HEAD,
+    LEAVE,
+    NEXT,
+    PATHS,
+    REACHED,
+    SCANS,
+    SERVED,
+    SINK,
+    SPENT,
+    STUCK,
+    TAIL,
+    WAITING,
+)
 
-__all__ = [
-    "FRONT",
-    "HEAD",
-    "MARKS",
-    "NEXT",
-    "PATHS",
-    "SCANS",
-    "SERVED",
-    "SPENT",
-    "SPOTS",
-    "STUCK",
-    "begin",
-    "relieve",
-    "serve",
-]
+__all__ = ["begin", "relieve", "serve"]
 
-END, ABSENT = -1, -2
 HUB, START = -1, -2
-NEXT, HEAD, TAIL, WAITING, REACHED, SINK, SCANS, PATHS = range(8)
-SPOTS = 8
-FRONT, BEST, MARKS = range(3)
-SERVED, SPENT, STUCK = range(3)
-_FOUND = 3
 
 
 @kernel
@@ -127,14 +126,14 @@ def _relax(node, there, back, state, spot, mark, far):
     excess, dist, pred, near, keys, heap, reached = state
     front = mark[FRONT]
     there = there if there > front else front  # but for rounding
-    if there >= dist[node] or there >= mark[BEST]:
+    if there >= dist[node] or there >= mark[LEAVE]:
         return
     if dist[node] == far:
         reached[spot[REACHED]] = node
         spot[REACHED] += 1
     dist[node], pred[node] = there, back
     if excess[node] < 0:
-        mark[BEST], spot[SINK] = there, node
+        mark[LEAVE], spot[SINK] = there, node
     elif there <= front:
         near[spot[TAIL]] = node
         spot[TAIL] += 1
@@ -166,20 +165,20 @@ def _grow(entries, room, bounds, flows, dual, state, spot, mark, source, far, bu
     nrows, hub = indptr.size - 1, lower.size
     if spot[HEAD] < 0:
         spot[HEAD], spot[TAIL], spot[WAITING], spot[REACHED], spot[SINK] = 0, 1, 0, 1, -1
-        mark[FRONT], mark[BEST] = 0, far
+        mark[FRONT], mark[LEAVE] = 0, far
         dist[source], pred[source] = 0, START
         near[0] = reached[0] = source
     work = 0
     while True:
         if work >= budget:
             return SPENT, work
-        if spot[HEAD] < spot[TAIL] and mark[FRONT] < mark[BEST]:
+        if spot[HEAD] < spot[TAIL] and mark[FRONT] < mark[LEAVE]:
             node = near[spot[HEAD]]
             spot[HEAD] += 1
         else:
-            if spot[WAITING] == 0 or keys[0] >= mark[BEST]:
-                mark[FRONT] = mark[BEST]
-                return (_FOUND if spot[SINK] >= 0 else STUCK), work
+            if spot[WAITING] == 0 or keys[0] >= mark[LEAVE]:
+                mark[FRONT] = mark[LEAVE]
+                return (FOUND if spot[SINK] >= 0 else STUCK), work
             key, node = keys[0], heap[0]
             spot[WAITING] -= 1
             drop_top(keys, heap, spot[WAITING])
@@ -197,7 +196,7 @@ def _grow(entries, room, bounds, flows, dual, state, spot, mark, source, far, bu
                 if flow[entry] < room[entry]:
                     col = nrows + indices[entry]
                     there = here + (costs[entry] - u - dual[col])
-                    if there < mark[BEST] and there < dist[col]:
+                    if there < mark[LEAVE] and there < dist[col]:
                         _relax(col, there, entry, state, spot, mark, far)
             work += indptr[node + 1] - indptr[node]
             if units[node] > lower[node]:
@@ -306,7 +305,7 @@ def serve(entries, room, bounds, flows, dual, state, sources, spot, mark, far, b
         )
         budget -= work
         spot[SCANS] += work
-        if outcome != _FOUND:
+        if outcome != FOUND:
             return outcome
         for k in range(spot[REACHED]):
             node = reached[k]

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu import csr
-from gpumatch.cpu.transport import search
+from gpumatch.cpu.transport import search, state
 from gpumatch.running.kept_memory import kept_empty, kept_full
 
 __all__ = ["Flows"]
@@ -76,12 +76,12 @@ class Flows:
             used = np.flatnonzero(flow)
             np.subtract.at(self.spare, indices[used], flow[used])
         self._owner, self._link = kept_empty(nnz, np.int32), kept_empty(nnz, place)
-        self._head = np.full(ncols, search.END, place)
+        self._head = np.full(ncols, state.END, place)
         search.list_flows(entries, self._owner, self.flow, self._link, self._head)
         self._place = place
-        self.spot = np.zeros(search.SPOTS, np.int64)
-        self.spot[search.HEAD] = -1
-        self.mark = np.zeros(search.MARKS, number)
+        self.spot = np.zeros(state.SPOTS, np.int64)
+        self.spot[state.HEAD] = -1
+        self.mark = np.zeros(state.MARKS, number)
         self.scans = self.paths = 0
 
     @cached_property
@@ -90,7 +90,7 @@ class Flows:
         nrows, ncols, nnz = self.supply.size, self.price.size, self.flow.size
         number = self.price.dtype
         dist, pred = np.full(ncols, self.far, number), np.empty(ncols, self._place)
-        via, offset = np.full(nrows, search.ABSENT, self._place), np.empty(nrows, number)
+        via, offset = np.full(nrows, state.ABSENT, self._place), np.empty(nrows, number)
         line, (near, tree, reached) = np.empty(nrows, np.int32), np.empty((3, ncols), np.int32)
         keys, heap = kept_empty(nnz + 1, number), kept_empty(nnz + 1, np.int32)
         return dist, pred, via, offset, line, near, keys, heap, tree, reached
@@ -140,8 +140,8 @@ class Flows:
         """
         roots = np.flatnonzero(self.unmatched).astype(np.int32)
         budget = search.BUDGET if most is None else min(search.BUDGET, most)
-        self.spot[search.NEXT], outcome = 0, search.SPENT if roots.size else search.SERVED
-        while outcome == search.SPENT:
+        self.spot[state.NEXT], outcome = 0, state.SPENT if roots.size else state.SERVED
+        while outcome == state.SPENT:
             outcome = search.augment(
                 self.entries,  # IN
                 self.arrays, self.price,  # OUT
@@ -150,15 +150,15 @@ class Flows:
                 (self.limit, self.low, self.far), budget,  # IN
             )  # fmt: skip
             self.beat()
-            if most is not None and self.spot[search.SCANS] >= most:
+            if most is not None and self.spot[state.SCANS] >= most:
                 break
         self.control.phase(
-            found=int(self.spot[search.PATHS]) - self.paths, matched=self.shipped, step="paths",
-            scans=int(self.spot[search.SCANS]) - self.scans,
+            found=int(self.spot[state.PATHS]) - self.paths, matched=self.shipped, step="paths",
+            scans=int(self.spot[state.SCANS]) - self.scans,
         )  # fmt: skip
-        self.paths, self.scans = int(self.spot[search.PATHS]), int(self.spot[search.SCANS])
-        if outcome == search.STUCK:
-            return np.sort(self._room[4][: self.spot[search.LINE_TAIL]]).astype(np.int64)
+        self.paths, self.scans = int(self.spot[state.PATHS]), int(self.spot[state.SCANS])
+        if outcome == state.STUCK:
+            return np.sort(self._room[4][: self.spot[state.LINE_TAIL]]).astype(np.int64)
         return None
 
     def _blocks(self) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,8 @@ column, or ends the flow of a pair.
     offset[i]    distance of row i, less its dual
     line         rows of the tree: line[:LINE_HEAD] are scanned, line[:LINE_TAIL] are reached
     near, keys, heap, tree, reached: as in `searches.sparse`
-    spot, mark   the state of a search that has spent its budget, so that the next call goes on
+    spot, mark   the state of a search that has spent its budget, so that the next call goes on:
+                 see `state`
 
 Reference: Ahuja, Magnanti, Orlin, *Network Flows*, 1993; chapter 9.
 """
@@ -42,23 +43,32 @@ from gpumatch.cpu.numba_tools.compiled import kernel, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch_range
 from gpumatch.cpu.numba_tools.vector_min import lesser
 from gpumatch.cpu.searches.heap import drop_top, push
+from gpumatch.cpu.transport.state import (
+    ABSENT,
+    END,
+    FOUND,
+    FRONT,
+    HEAD,
+    LEAVE,
+    LEAVER,
+    LEFT,
+    LINE_HEAD,
+    LINE_TAIL,
+    NEAR,
+    NEXT,
+    PATHS,
+    REACHED,
+    SCANS,
+    SERVED,
+    SINK,
+    SPENT,
+    STUCK,
+    TAIL,
+    WAITING,
+)
 
 __all__ = [
-    "ABSENT",
     "BUDGET",
-    "END",
-    "FRONT",
-    "HEAD",
-    "LEAVE",
-    "LINE_TAIL",
-    "MARKS",
-    "NEXT",
-    "PATHS",
-    "SCANS",
-    "SERVED",
-    "SPENT",
-    "SPOTS",
-    "STUCK",
     "augment",
     "column_minima",
     "list_flows",
@@ -69,14 +79,6 @@ __all__ = [
 
 BUDGET = 2**22
 """Entries read between two returns to Python: under half a second even with the heap."""
-END, ABSENT = -1, -2
-NEXT, HEAD, TAIL, LINE_HEAD, LINE_TAIL, NEAR, WAITING, REACHED, SINK, LEAVER, SCANS, PATHS = range(
-    12
-)
-SPOTS = 12
-FRONT, LEAVE, MARKS = range(3)
-SERVED, SPENT, STUCK = range(3)
-_FOUND, _LEFT = range(3, 5)
 
 
 # -- duals -----------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ def _grow(entries, flows, price, root, spot, mark, room, terms, budget):
         else:
             if waiting == 0 or keys[0] >= leave:
                 front = leave
-                outcome = STUCK if leave == far else _LEFT if leaver >= 0 else _FOUND
+                outcome = STUCK if leave == far else LEFT if leaver >= 0 else FOUND
                 break
             key, col = keys[0], heap[0]
             waiting -= 1
@@ -338,7 +340,7 @@ def augment(entries, flows, price, roots, spot, mark, room, terms, budget):
             return outcome
         for k in range(spot[TAIL]):
             price[tree[k]] += dist[tree[k]] - mark[FRONT]
-        if outcome == _FOUND:
+        if outcome == FOUND:
             _ship(entries, flows, room, root, spot[SINK], -1)
         else:
             _ship(entries, flows, room, root, -1, spot[LEAVER])
