@@ -134,8 +134,9 @@ def assign(
         same. The result leaves no row and column unmatched whose pair costs the limit or less. With
         ``"maximum"``, pairs above the limit are forbidden. Otherwise, a fractional limit makes
         integer costs float64. inf (-inf to be maximised) is no limit. An array has a limit for
-        each row: an unmatched row costs as much as its own. A bottleneck takes no limit, and a
-        batch takes one number.
+        each row: an unmatched row costs as much as its own. A bottleneck takes no limit. A batch
+        takes one number, or B of them, or B arrays: a list, or an array of shape (B, nrows). Those
+        of a batch on a device are solved one by one.
     algorithm : str
         ``"auto"`` or a name that `algorithms` lists for assignment. ``"auto"`` is ``"engine"`` on
         the CPU and on a GPU, and ``"hungarian-tree"`` on the reference. With options that these do

@@ -113,6 +113,10 @@ class BatchTask:
     takes : bool array of length B
         True for the problems to solve.
     wish : Wish
+    gates : float64 array, optional
+        The limits of unmatched rows, if the caller has set any, to be minimised: of shape (B or 1,
+        1) if they are the same for all rows of a problem, else (B, rows). They take the place of
+        the limit of the wish.
     largest : float
         Problems with costs of greater magnitude end as UNFIT.
     results : tuple of five arrays
@@ -130,6 +134,7 @@ class BatchTask:
     total: int
     takes: Any
     wish: Wish
+    gates: Any
     largest: float
     results: tuple[Any, ...]
     control: Control

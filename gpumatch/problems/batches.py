@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.contracts.batch import INFEASIBLE, SOLVED, UNSOLVED, BatchTask
+from gpumatch.contracts.batch import INFEASIBLE, SOLVED, UNSOLVED, BatchTask, Wish
 from gpumatch.costs import CostBatch
 from gpumatch.dispatch.backends import check_algorithm, check_backend
 from gpumatch.dispatch.registry import BATCHES, load
+from gpumatch.problems.batch_limits import gates_of
 from gpumatch.problems.device_batches import (
     fit_together,
     solve_on_device,
@@ -42,7 +43,10 @@ def solve(problems: CostBatch, request: Request) -> BatchAssignment:
 def _solve(batch: Batch) -> BatchAssignment:
     problems, request = batch.problems, batch.request
     backend, on_device = request.backend, problems.on_device
+    has_own = batch.limits is not None  # which no kernel of a device takes
     if request.algorithm == "auto" and not request.options and len(problems):
+        if has_own and (on_device or backend == "cuda" or request.cardinality == "maximum"):
+            return batch.solve_all()
         if backend == "cuda" or (backend == "auto" and on_device):
             dense = problems.on_one_device()
             if dense is not None:
@@ -59,15 +63,23 @@ def _solve(batch: Batch) -> BatchAssignment:
 def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignment:
     """The assignments by compiled calls for many problems each."""
     request, problems, count = batch.request, batch.problems, len(batch.problems)
-    is_integer = problems.is_integer
-    limit = checked_limit(request.cost_limit, is_integer, request.maximize)
-    batch.cost_limit = limit
+    is_integer, limit, gates = problems.is_integer, None, None
+    if batch.limits is None:
+        limit = checked_limit(request.cost_limit, is_integer, request.maximize)
+        batch.cost_limit = limit
+    else:
+        gates = gates_of(batch.limits, problems.sizes, is_integer, request.maximize)
+        if gates is None:
+            return batch.solve_all()
+        batch.cost_limit = gates.limits
+        limit = 0 if gates.is_integer or not is_integer else 0.0  # that of its kind
     rows, cols = problems.sizes.T
     is_small = rows * cols <= MOST
     side = int(np.minimum(rows, cols)[is_small].max(initial=0))
     is_integer, largest = numbers_for(is_integer, request.cardinality, limit, side)
     if limit is not None and abs(limit) > largest:
         is_small[:] = False
+    wish = wish_for(request.maximize, request.cardinality, limit)
     # The threads of the kernels clear these.
     batch.mates = np.empty((count, batch.both), np.int32)
     batch.numbers = np.empty((count, batch.both + batch.nrows))
@@ -79,7 +91,8 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
         places,
         total,
         is_small,
-        wish_for(request.maximize, request.cardinality, limit),
+        wish,
+        _gates(wish) if gates is None else gates.values,
         largest,
         (batch.mates, batch.numbers, totals, batch.marks, ends),
         request.control,
@@ -112,3 +125,8 @@ def _solve_on_host(batch: Batch, places: np.ndarray, total: int) -> BatchAssignm
     if ended and not batch.proven.all():
         batch.solve_these((~batch.proven).nonzero()[0].tolist())
     return batch.result()
+
+
+def _gates(wish: Wish) -> np.ndarray | None:
+    """The one limit of all rows; None if there is none."""
+    return np.full((1, 1), wish.limit) if wish.takes_equal else None

@@ -99,7 +99,8 @@ def solve_even(
     count, nrows, ncols = shape
     if (
         dtype not in _EVEN or not count * nrows * ncols or max(nrows, ncols) > SHORT
-        or type(maximize) is not bool or cardinality not in ("full", "any")
+        or has_length(cost_limit) or type(maximize) is not bool
+        or cardinality not in ("full", "any")
     ):  # fmt: skip
         return None
     is_integer = dtype.kind == "i"

@@ -13,8 +13,10 @@ import numpy as np
 from gpumatch.costs import CostBatch
 from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.numeric.gaps import rounding_above
-from gpumatch.problems import one_problem
+from gpumatch.problems import one_problem, row_limits
+from gpumatch.problems.batch_limits import limit_of
 from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.frames import limits_of
 from gpumatch.problems.request import Request
 from gpumatch.problems.small_problems import violator_in
 from gpumatch.results.assignment import Assignment, BatchAssignment
@@ -32,8 +34,10 @@ class Batch:
     request : Request
     xp : module
         NumPy or CuPy, whose arrays hold the result.
-    cost_limit : int or float, optional
-        The limit of the result.
+    limits : sequence, optional
+        The limit of each problem, or those of its rows; None if all have one number.
+    cost_limit : int or float, or list, optional
+        The limit of the result, or that of each problem.
     mates, numbers, objective, gap, size, proven
         As in `gpumatch.contracts.batch.DeviceResults`, where `size` is ``pairs``.
     marks : bool array of shape (B, nrows + ncols)
@@ -50,7 +54,8 @@ class Batch:
     def __init__(self, problems: CostBatch, request: Request) -> None:
         self.problems, self.request, self.control = problems, request, request.control
         self.xp = problems.xp
-        self.cost_limit: float | None = request.cost_limit
+        self.limits = limits_of(request.cost_limit, len(problems))
+        self.cost_limit: Any = request.cost_limit if self.limits is None else [None] * len(problems)
         self.errors: dict[int, Exception] = {}
         self.marked: dict[int, np.ndarray] = {}
         self.names: dict[str, str] = {"algorithm": "engine", "backend": "cpu"}
@@ -111,6 +116,9 @@ class Batch:
                 elif not integers and self.numbers.dtype.kind == "i":
                     self._count_in(np.float64)
                 self.names = {name: a.stats[name] for name in self.names}
+            if self.limits is not None:
+                self.cost_limit[k] = a.cost_limit
+            elif are_all:
                 self.cost_limit = a.cost_limit
             self._put(k, a)
             done += a.size
@@ -123,7 +131,6 @@ class Batch:
         if not rounded:
             return
         competes = self.request.cardinality != "maximum"
-        limit = abs(float(self.cost_limit or 0)) if competes else 0.0
         xp = array_module(self.mates)
         paid = xp.where(self.mates[:, : self.nrows] >= 0, abs(self.numbers[:, self.both :]), 0).sum(
             axis=1
@@ -132,6 +139,8 @@ class Batch:
         added = np.zeros(len(gaps))
         for k, rounding in rounded.items():
             if proven[k]:
+                own = self.cost_limit if self.limits is None else self.cost_limit[k]
+                limit = float(np.abs(own or 0).max()) if competes and np.size(own) else 0.0
                 above = rounding_above(
                     rounding, int(self.problems.sizes[k].min()), float(paid[k]), limit
                 )
@@ -152,7 +161,12 @@ class Batch:
 
     def _solve_one(self, k: int, callback: Callback | None = None) -> Assignment:
         request = self.request.for_problem(callback)
-        return one_problem.solve(request.costs_of(self.problems[k]), request)
+        if self.limits is not None:
+            own = limit_of(self.limits, k, int(self.problems.sizes[k, 0]))
+            request = request._replace(cost_limit=own)
+        costs = request.costs_of(self.problems[k])
+        way = row_limits if request.has_row_limits else one_problem
+        return way.solve(costs, request)
 
     def _count_in(self, number: type) -> None:
         self.numbers = self.numbers.astype(number)

@@ -143,8 +143,6 @@ class Request(NamedTuple):
             )
 
     def _check_for_batch(self) -> None:
-        if self.has_row_limits:
-            raise TypeError("a batch takes one number as its cost_limit")
         if self.row_nodes is not None or self.weight != "weight":
             raise TypeError("row_nodes and weight are for a networkx graph only")
         if self.initial is not None:

@@ -75,10 +75,10 @@ def assign_small(
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.zeros((3, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else None
+    gates = np.full((1, 1), wish.limit) if wish.takes_equal else None
     problem = (
-        costs.reshape(-1), _place(nrows, ncols),  # IN
-        *wish[:-1], largest,  # IN
-        mates, numbers, totals, marks, ends,  # OUT
+        costs.reshape(-1), _place(nrows, ncols), wish, gates, largest,  # IN
+        (mates, numbers, totals, marks, ends),  # OUT
     )  # fmt: skip
     if initial is None:
         load(ONE_OF_A_BATCH)(*problem)

@@ -122,7 +122,7 @@ class BatchAssignment(Assignment):
         Such a problem has no pairs and is not proven. On a device, the first access waits for the
         results and finds the errors.
     maximize, cardinality, cost_limit, stats
-        As of an `Assignment`.
+        As of an `Assignment`. If problems have their own limits, these are a list.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class BatchAssignment(Assignment):
         errors: dict[int, Exception] | Callable[[], dict[int, Exception]],
         maximize: bool,
         cardinality: str,
-        cost_limit: float | None,
+        cost_limit: Any,
         stats: dict[str, Any],
     ) -> None:
         self._read = read  # makes an array by its name, once: on a device, this takes time
@@ -209,7 +209,7 @@ class BatchAssignment(Assignment):
         if self.cardinality == "maximum" and self.proven[k]:
             in_rows, in_cols = self._marks[0][k], self._marks[1][k]
             cover = in_rows[:nrows].nonzero()[0], in_cols[:ncols].nonzero()[0]
-        objective, gap = self.objective[k].item(), self.gap[k].item()
+        objective, gap, limits = self.objective[k].item(), self.gap[k].item(), self.cost_limit
         return Assignment(
             row_to_col,
             self.col_to_row[k, :ncols],
@@ -221,7 +221,7 @@ class BatchAssignment(Assignment):
             proven=bool(self.proven[k]),
             maximize=self.maximize,
             cardinality=self.cardinality,
-            cost_limit=self.cost_limit,
+            cost_limit=limits[k] if isinstance(limits, list) else limits,
             cover=cover,
             size=int(self.size[k]),
             stats=self.stats,

@@ -59,8 +59,6 @@ def test_three_dimensions_may_be_those_of_what_is_read_as_an_array(kind):
     assert gm.assign(kind(costs[0])).objective == expected.objective[0]
     with pytest.raises(ValueError, match="2 dimensions"):
         gm.assign(kind(costs[None]))
-    with pytest.raises(TypeError, match="one number as its cost_limit"):
-        gm.assign(kind(costs), cost_limit=[1, 2, 3, 4, 5])
 
 
 def test_numbers_that_are_not_real_are_refused_in_a_batch():

@@ -3,7 +3,7 @@
     two_sum(one, other)              the rounded sum, and its exact rounding error (Knuth)
     two_product(one, other)          the rounded product, and its exact rounding error (Dekker)
     lost(one, other, difference)     the exact rounding error of a rounded difference
-    down(number, error)              the float below if the error is below 0, else the number
+    down(number, error)              a float below if the error is below 0, else the number
     difference_below(one, other)     the difference, rounded down
 
 No number may be infinite, and no sum may overflow. A product may neither overflow nor be so small
@@ -13,12 +13,13 @@ leave the order of operations as it is, so the errors are exact there, too.
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpumatch.cpu.numba_tools.compiled import inlined
 
 __all__ = ["difference_below", "down", "lost", "two_product", "two_sum"]
 
+HALF = 2.0**-53 * (1 + 2.0**-52)
+"""A little more than half of a unit in the last place, as a share of a number."""
+LEAST = 2.0**-1074
 SPLITTER = 2.0**27 + 1
 """It splits a float into two of 26 bits (Veltkamp)."""
 
@@ -50,8 +51,13 @@ def lost(one, other, difference):
 
 @inlined
 def down(number, error):
-    """Return the float below if ``error`` is below 0, else the number."""
-    return np.nextafter(number, -np.inf) if error < 0 else number
+    """Return a float below if ``error`` is below 0, else the number.
+
+    It is the next one, but for numbers below 2**-967, where it may be the one after that (Rump,
+    Zimmermann, Boldo and Melquiond, *Computing predecessor and successor in rounding to nearest*,
+    BIT 49, 2009). `numpy.nextafter` is a call.
+    """
+    return number - (HALF * abs(number) + LEAST) if error < 0 else number
 
 
 @inlined

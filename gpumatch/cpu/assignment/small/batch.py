@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpumatch.contracts.batch import BAD, SOLVED, BatchTask
+from gpumatch.contracts.batch import BAD, SOLVED, BatchTask, Wish
+from gpumatch.cpu.assignment.small import under_limits
 from gpumatch.cpu.assignment.small.warm import solve_warm
 from gpumatch.cpu.assignment.small.with_duals import ROWS, START, scratch_size, solve_range
 from gpumatch.cpu.numba_tools.prefetch import LINE
@@ -37,9 +38,8 @@ LARGE, HUGE = 2**20, 2**21
 def run(task: BatchTask) -> bool:
     """Solve the problems of a batch; False if the control has stopped it."""
     control, places = task.control, task.places
-    *wish, wants_maximum = task.wish
     mates, numbers, totals, marks, ends = task.results
-    results = mates, numbers, totals, marks if wants_maximum else None, ends
+    results = mates, numbers, totals, marks if task.wish.wants_maximum else None, ends
     ranges = _ranges(task)
     rows, cols = places[task.takes, ROWS:].T
     sizes = scratch_size(np.minimum(rows, cols), np.maximum(rows, cols))
@@ -58,9 +58,9 @@ def run(task: BatchTask) -> bool:
                 if halted:
                     return False
                 values = task.read(first, last, kept.range_of)
-                solved[worker] += solve_range(
-                    values, places, *wish, task.largest, first, last, scratch,  # IN
-                    *results,  # OUT
+                solved[worker] += _solve(
+                    values, places, task.wish, task.gates, task.largest, first, last, scratch,  # IN
+                    results,  # OUT
                 )  # fmt: skip
         except BaseException:
             halted = True
@@ -77,32 +77,72 @@ def run(task: BatchTask) -> bool:
             raise
 
 
-def solve_one(values: np.ndarray, place: np.ndarray, *more: Any) -> None:
-    """The kernel for one problem: with its place, all from ``sign`` to ``largest``, and results."""
+def _solve(
+    values: np.ndarray,
+    places: np.ndarray,
+    wish: Wish,
+    gates: np.ndarray | None,
+    largest: float,
+    first: int,
+    last: int,
+    scratch: np.ndarray,
+    results: tuple[Any, ...],
+) -> int:
+    """Solve the problems of a range by the kernel for this wish; return how many pairs there are.
+
+    There are no marks unless as many pairs as can be are wanted.
+    """
+    mates, numbers, totals, marks, ends = results
+    sign, limit, _, most, _ = wish
+    if gates is not None:
+        return under_limits.solve_range(
+            values, places, sign, gates, largest, first, last, scratch,  # IN
+            mates, numbers, totals, ends,  # OUT
+        )  # fmt: skip
+    return solve_range(
+        values, places, sign, limit, most, largest, first, last, scratch,  # IN
+        mates, numbers, totals, marks, ends,  # OUT
+    )  # fmt: skip
+
+
+def solve_one(
+    values: np.ndarray,
+    place: np.ndarray,
+    wish: Wish,
+    gates: np.ndarray | None,
+    largest: float,
+    results: tuple[Any, ...],
+) -> None:
+    """Solve one problem at this place, as `run` does those of a task."""
     kept = _taken()
-    scratch = _scratch_for(place, kept)
-    solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
+    _solve(values, place, wish, gates, largest, 0, 1, _scratch_for(place, kept), results)
     _idle.append(kept)
 
 
 def solve_one_warm(
-    values: np.ndarray, place: np.ndarray, start: tuple[np.ndarray, np.ndarray, bool], *more: Any
+    values: np.ndarray,
+    place: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray, bool],
+    wish: Wish,
+    gates: np.ndarray | None,
+    largest: float,
+    results: tuple[Any, ...],
 ) -> None:
     """The same from pairs and prices, if these help.
 
     ``start`` has the mates of the rows, the prices, and whether they may help. BAD is in ends[END]
     if they are not valid.
     """
-    sign, largest, mates, numbers, totals, ends = (more[k] for k in (0, 4, 5, 6, 7, 9))
+    mates, numbers, totals, _, ends = results
     row_to_col, price, helps = start
     kept = _taken()
     scratch = _scratch_for(place, kept)
     solve_warm(
-        values, place, sign, helps, largest, row_to_col, price, scratch,  # IN
+        values, place, wish.sign, helps, largest, row_to_col, price, scratch,  # IN
         mates, numbers, totals, ends,  # OUT
     )  # fmt: skip
     if ends.item(0) not in (SOLVED, BAD):
-        solve_range(values, place, *more[:5], 0, 1, scratch, *more[5:])
+        _solve(values, place, wish, gates, largest, 0, 1, scratch, results)
     _idle.append(kept)
 
 

@@ -1,9 +1,9 @@
 """The cheapest pairs under a limit in a small dense table: rows bid, then paths match the rest.
 
-Each row may take a column or stay unmatched at ``limit``. Rows bid one after the other (augmenting
-row reduction): a row takes its nearest column, and lowers the price of that until its second
-nearest one, or the limit, is as near. The row that had the column bids next. A row gives up if its
-nearest column is beyond the limit. It waits for a shortest augmenting path
+Each row may take a column or stay unmatched at ``limit``, or at its own of ``limits``. Rows bid one
+after the other (augmenting row reduction): a row takes its nearest column, and lowers the price of
+that until its second nearest one, or the limit, is as near. The row that had the column bids next.
+A row gives up if its nearest column is beyond the limit. It waits for a shortest augmenting path
 (`gpumatch.cpu.assignment.small.search`) if it is tied between columns that others have, or if all
 steps are used up. Most rows of a tracker's frame need one look and no path.
 
@@ -11,15 +11,18 @@ A first look checks a row's costs, too. So each cost is read once, and most are 
 there is no copy of the table. Under a limit, large costs do no harm, even infinite ones. Only what
 is below ``floor`` must be refused, and NaN.
 
-Prices begin at 0 and only fall, those of unmatched columns stay 0, and a matched column stays
-matched. A row that has a column is as near to no other, and not farther than the limit, so prices
-and pairs are what a path may begin from. No row and column are both unmatched at the end whose pair
-costs the limit or less: at price 0 that distance is the cost itself, and a row that gives up has
-found no unmatched column within the limit. Such rows never need another look.
+Prices begin at 0 or at ``starts`` and only fall, those of unmatched columns stay there, and a
+matched column stays matched. A row that has a column is as near to no other, and not farther than
+the limit, so prices and pairs are what a path may begin from. No row and column are both unmatched
+at the end whose pair costs the limit or less: at price 0 that distance is the cost itself, and a
+row that gives up has found no unmatched column within the limit. Such rows never need another look.
+If columns begin at prices, these are limits of the columns, and those of the rows are 0. Rounding
+keeps the sign of a difference, so a column whose pair costs its limit or less is within 0.
 
     table[i, j], vectors, links, found    as in `gpumatch.cpu.assignment.small.search`; the table
                                           need not be padded
-    limit                                 finite
+    limit, limits[i]                      finite; ``limits`` and ``starts`` may be None
+    starts[j]                             the price of column j to begin with
     floor                                 the least valid cost
 
 Reference: Jonker and Volgenant, "A shortest augmenting path algorithm for dense and sparse linear
@@ -48,16 +51,16 @@ _NONE = np.int32(2**31 - 1)
 
 
 @vector_kernel
-def match_under_limit(table, vectors, links, found, limit, floor, far):
+def match_under_limit(table, vectors, links, found, limit, limits, starts, floor, far):
     """Match the rows; False if a cost is not valid."""
-    waiting = _bid(table, vectors, links, found, limit, floor)
+    waiting = _bid(table, vectors, links, found, limit, limits, starts, floor)
     if waiting > 0:
-        augment_rows(table, vectors, links, found, 0, False, limit, True, far, None)
+        augment_rows(table, vectors, links, found, 0, False, limit, limits, True, far, None)
     return waiting >= 0
 
 
 @vector_kernel
-def _bid(table, vectors, links, found, limit, floor):
+def _bid(table, vectors, links, found, limit, limits, starts, floor):
     """Let all rows bid; return how many wait for a path, or -1 if a cost is not valid."""
     nrows, width = table.shape
     for row in range(nrows):
@@ -65,6 +68,8 @@ def _bid(table, vectors, links, found, limit, floor):
     for col in range(width):
         links[MATE, col] = col - width
         vectors[PRICE, col] = 0
+        if starts is not None:
+            vectors[PRICE, col] = starts[col]
     prices = view(vectors, (PRICE, 0), width)
     left = STEPS * nrows
     for row in range(nrows):
@@ -72,7 +77,7 @@ def _bid(table, vectors, links, found, limit, floor):
         if not fit:
             return -1
         left = bid_from(
-            table, links, prices, found, row, least, second, col, limit, floor, np.inf, left
+            table, links, prices, found, row, least, second, col, limit, limits, floor, np.inf, left
         )
     waiting = 0
     for row in range(nrows):
@@ -81,13 +86,17 @@ def _bid(table, vectors, links, found, limit, floor):
 
 
 @vector_kernel
-def bid_from(table, links, prices, found, row, least, second, col, limit, floor, far, left):
+def bid_from(
+    table, links, prices, found, row, least, second, col, limit, limits, floor, far, left
+):  # fmt: skip
     """Let a row bid, and those that lose their columns; return how many more may lose theirs.
 
     ``least``, ``second`` and ``col`` are what a look at the row has found. The limit may be
     ``far`` if the row has an allowed column.
     """
     width = prices.size
+    if limits is not None:
+        limit = limits[row]
     while least <= limit:
         second = lesser(second, limit)
         mate = links[MATE, col]
@@ -106,6 +115,8 @@ def bid_from(table, links, prices, found, row, least, second, col, limit, floor,
         left -= 1
         found[COL, mate] = UNMATCHED
         row = mate
+        if limits is not None:
+            limit = limits[row]
         least, second, col, _ = look(table, row, prices, floor)
     return left
 

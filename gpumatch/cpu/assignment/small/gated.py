@@ -135,7 +135,7 @@ def match(values, maximize, limit, gates, memory, vectors, links, found):
         if maximize or has_gates:
             _adjust(table, maximize, gates, is_turned)
     if not match_under_limit(
-        table, vectors, links, found, 0.0 if has_gates else limit, -LARGEST, np.inf
+        table, vectors, links, found, 0.0 if has_gates else limit, None, None, -LARGEST, np.inf
     ):
         return -1
     return _name_pairs(links, found, is_turned, longest)

@@ -44,17 +44,21 @@ def add_up(sign, limit, mate, number, paid, rows, most_rows, cols, is_exact):
 
 
 @fused
-def add_up_pairs(table, mate, number, own, other, ncols, limit, is_exact):
+def add_up_pairs(
+    table, mate, number, own, other, ncols, limits, starts, is_whole, turned, sign, paid
+):  # fmt: skip
     """The same for the pairs of a table, whose costs are to be minimised, by their slacks.
 
     ``mate`` and ``number`` have the rows of the table from ``own`` on, and its columns from
-    ``other`` on. The duals of a pair and the limit are at most its cost, and those of unmatched
-    vertices are at most 0. So the gap is a sum of numbers that are not below 0: the slacks of the
-    pairs, and the magnitudes of the other duals. This is sooner found than sums of costs and duals,
-    which cancel. A slack is wrong by less than 2**-50 of itself and of the rounding of its row's
-    dual plus the limit. So is the sum of up to 2**22 of them by less than 2**-30.
+    ``other`` on. Duals are less the ``limits`` of rows and the ``starts`` of columns, of which one
+    of each pair is 0, or None. What pairs cost is written to ``paid`` with its sign, by the table's
+    columns if these are the rows of the problem. The duals of a pair and its limit are at most its
+    cost, and those of unmatched vertices are at most 0. So the gap is a sum of numbers that are not
+    below 0: the slacks of the pairs, and the magnitudes of the other duals. This is sooner found
+    than sums of costs and duals, which cancel. A slack is wrong by less than 2**-50 of itself and
+    of the rounding of a dual plus a limit. So is the sum of up to 2**22 of them by less than
+    2**-30. If all numbers are whole, all is exact.
     """
-    base = limit if limit < np.inf else 0.0
     size = 0
     total = rest = gap = errors = used = 0.0
     for row in range(table.shape[0]):
@@ -62,10 +66,16 @@ def add_up_pairs(table, mate, number, own, other, ncols, limit, is_exact):
         if col < 0:
             gap -= dual
             continue
-        cost, price = table[row, col], number[other + col]
-        there, (whole, error) = cost - price, two_sum(dual, base)
-        gap += (there - whole) + (lost(cost, price, there) - error)
-        errors += abs(error)
+        cost, price, less = table[row, col], number[other + col], 0.0
+        paid[col if turned else row] = sign * cost
+        if limits is not None:
+            dual, error = two_sum(dual, limits[row])
+            price, more = two_sum(price, starts[col])
+            used = greater(used, greater(abs(limits[row]), abs(starts[col])))
+            errors += abs(error) + abs(more)
+            less = error + more
+        there = cost - price
+        gap += (there - dual) + (lost(cost, price, there) - less)
         total, lower = two_sum(total, cost)
         rest += lower
         used = greater(used, abs(cost))
@@ -73,10 +83,8 @@ def add_up_pairs(table, mate, number, own, other, ncols, limit, is_exact):
     for col in range(ncols):
         if mate[other + col] < 0:
             gap -= number[other + col]
-    if is_exact:
+    if is_whole:
         return size, total, rest, gap, gap == 0
-    if limit < np.inf and size > 0:
-        used = greater(used, abs(limit))
     if gap > 0 or errors > 0:
         gap = np.nextafter(gap * (1 + 2.0**-30) + errors * 2.0**-49, np.inf)
     if 0 <= gap <= ULPS * UNIT * size * used:  # whatever the duals are

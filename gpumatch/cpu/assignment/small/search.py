@@ -5,8 +5,9 @@ Row i of a problem may take column j at ``table[i, j]``, where ``far`` forbids i
 it takes the column. There are no more rows than columns. If all columns are to be matched, they are
 priced at their least costs and given to rows that have these costs (column reduction). Each
 unmatched row gets a shortest augmenting path. It ends in an unmatched column, or in a row of the
-tree for which taking none is cheaper. A row without a path stays unmatched. No later path could
-change that, so there are as many pairs as can be.
+tree for which taking none is cheaper. If ``limits`` are given, ``limits[i]`` is the limit of row i.
+A row without a path stays unmatched. No later path could change that, so there are as many pairs as
+can be.
 
 With ``takes_equal``, no row and column are both unmatched at the end whose pair costs the limit or
 less, however sums are rounded. Let a search reach row i at the front f, and let ``offset`` be what
@@ -90,8 +91,8 @@ FEW = 19  # columns up to which a whole vector of them is too many: a little mor
 FETCHED = 8  # cache lines that are fetched ahead for each row that is scanned
 NEAR = 512  # columns up to which the vectors should be on the stack: 30 KiB with what is found
 LISTED = 36  # columns up to which a list of them may be kept: about two PADs
-NARROW = 24
-"""Columns up to which reading a row again takes less than one branch that is predicted wrongly."""
+NARROW = 6
+"""Columns up to which the exact distances of all columns of a row cost little."""
 HALF = LINE // 2 // 8
 """Numbers in half of a cache line."""
 SHIFTED = 200
@@ -154,7 +155,7 @@ def match_rows(
         vectors[PRICE, col] = vectors[PRICE, col] if reduces and vectors[PRICE, col] < far else 0
     listed = ncols if count == 1 and ncols <= LISTED else 0
     return augment_rows(
-        table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead
+        table, vectors, links, found, listed, gives_up, limit, None, takes_equal, far, ahead
     )  # fmt: skip
 
 
@@ -210,37 +211,30 @@ def nearest(table, vectors, row, far):
 
 
 @vector_kernel
-def dual_below(table, vectors, row, mate, far):
-    """Return the distance of a row from its nearest column, rounded down.
+def dual_below(table, vectors, row, most):
+    """Return ``most``, or what is left of the distance of a row from a nearer column, rounded down.
 
-    The row's mate, -1 for none, is mostly nearest, and half of the time alone. Then only its
-    distance is rounded. Rounding keeps the order, so otherwise only columns at the least rounded
-    distance can be nearer than that. A processor cannot predict which it is, so NARROW rows are
-    read twice in any case.
+    ``most`` is the rounded distance of the row's mate, or what the row costs without one. Rounding
+    keeps the order, so only columns within ``most`` can be nearer. In NARROW rows, their exact
+    distances tell if any is. In others, the float below the least is below all of them, for the
+    price of one float: exact distances would take three times as long.
     """
-    least = far
     if table.shape[1] <= NARROW:
-        mate = -1
-    for col in range(table.shape[1]):
-        least = lesser(least, far if col == mate else table[row, col] - vectors[PRICE, col])
-    if mate >= 0:
-        cost, price = table[row, mate], vectors[PRICE, mate]
-        there = cost - price
-        if there < least:
-            return down(there, lost(cost, price, there))
-        least = lesser(least, there)
-    if least == far:
-        return far
-    error = 0.0
-    for col in range(table.shape[1]):
-        cost, price = table[row, col], vectors[PRICE, col]
-        there = cost - price
-        error = lesser(error, lost(cost, price, there) if there == least else 0.0)
-    return down(least, error)
+        least, error = most, 0.0
+        for col in range(table.shape[1]):
+            cost, price = table[row, col], vectors[PRICE, col]
+            there = cost - price
+            least = lesser(least, there)
+            error = lesser(error, lost(cost, price, there) if there <= most else 0.0)
+        return down(least, error)
+    least = nearest(table, vectors, row, np.inf)
+    return most if least > most else down(least, -1.0)
 
 
 @vector_kernel
-def augment_rows(table, vectors, links, found, listed, gives_up, limit, takes_equal, far, ahead):
+def augment_rows(
+    table, vectors, links, found, listed, gives_up, limit, limits, takes_equal, far, ahead
+):  # fmt: skip
     """Match the rows that wait by shortest augmenting paths; return how many have none.
 
     ``listed`` is the number of columns if a list of them is to be kept, else 0.
@@ -255,7 +249,9 @@ def augment_rows(table, vectors, links, found, listed, gives_up, limit, takes_eq
         if listed:
             sink = _search_one_by_one(table, vectors, links, root, listed, far)
         else:
-            sink = _search(table, vectors, links, found, root, limit, takes_equal, far, ahead)
+            sink = _search(
+                table, vectors, links, found, root, limit, limits, takes_equal, far, ahead
+            )
         if sink == _STUCK:
             stuck += 1
             if gives_up:
@@ -320,11 +316,13 @@ def _search_one_by_one(table, vectors, links, root, ncols, far):
 
 
 @fused
-def _search(table, vectors, links, found, root, limit, takes_equal, far, ahead):
+def _search(table, vectors, links, found, root, limit, limits, takes_equal, far, ahead):
     """Search from ``root`` by vectors; return the nearest unmatched column, or _STUCK.
 
     If a row of the tree takes none, the result is _LEAVES less the number of the row.
     """
+    if limits is not None:
+        limit = limits[root]
     size, leave, leaver = 0, limit, root
     front = _start(table, vectors, links, root, far)
     while front < leave or (takes_equal and front == leave):
@@ -336,6 +334,8 @@ def _search(table, vectors, links, found, root, limit, takes_equal, far, ahead):
             return row + table.shape[1]
         col = np.uintp(found[COL, row])
         offset = front - (table[row, col] - vectors[PRICE, col])
+        if limits is not None:
+            limit = limits[row]
         going = greater(limit + offset, front)  # by rounding, the sum may be less
         if limit < far and going < leave:
             leave, leaver = going, row

@@ -75,7 +75,7 @@ def solve_warm(
     links = view(as_halves(room), 2 * begin, (LINKS, width))
     begin += LINKS * width
     found = view(as_integers(room), begin, (2, rows))
-    fit, _ = take_costs(
+    fit, _, _ = take_costs(
         values, 0, cols, False, sign, largest, np.inf, None, table, vectors, links, cols
     )
     if not fit:
@@ -94,8 +94,12 @@ def solve_warm(
     lower_to_zero(vectors, cols)
     mate, number = view(mates, (0, 0), mates.shape[1]), view(numbers, (0, 0), numbers.shape[1])
     clear(mate, number)
-    write(table, vectors, links, found, cols, np.inf, is_exact, mate, number, 0, rows)
-    add_up_problem(table, False, sign, np.inf, is_exact, cols, 0, mates, numbers, totals, ends)
+    write(
+        table, vectors, links, found, cols, np.inf, None, None, is_exact, mate, number, 0, rows
+    )  # fmt: skip
+    add_up_problem(
+        table, False, sign, None, None, is_exact, is_exact, cols, 0, mates, numbers, totals, ends
+    )  # fmt: skip
     ends[KEPT, 0] = rows - anew
 
 
@@ -142,7 +146,8 @@ def _match(table, vectors, links, found, row_to_col):
         if found[COL, row] == WAITS:
             least, second, col, _ = look(table, row, prices, -np.inf)
             left = bid_from(
-                table, links, prices, found, row, least, second, col, np.inf, -np.inf, np.inf, left
-            )
-    stuck = augment_rows(table, vectors, links, found, 0, True, np.inf, False, np.inf, None)
+                table, links, prices, found, row, least, second, col,
+                np.inf, None, -np.inf, np.inf, left,
+            )  # fmt: skip
+    stuck = augment_rows(table, vectors, links, found, 0, True, np.inf, None, False, np.inf, None)
     return loose if stuck == 0 else -1

@@ -16,8 +16,8 @@ What comes in, for problem k of B:
     places[k]         START of the problem, if all costs are in one array; the step ACROSS to the
                       next row, ROWS, COLS
     sign              -1 if costs are to be maximised, else 1
-    limit             the cost of an unmatched row; inf if it must be matched
-    takes_equal       whether a row rather takes a column that costs as much as the limit
+    limit             0 if a row may stay unmatched, inf if it must be matched; any other limit is
+                      for `gpumatch.cpu.assignment.small.under_limits`
     most              pairs that cost more are forbidden
     largest           a greater magnitude makes a problem unfit; up to LARGEST_INTEGER, all are
                       integers
@@ -41,9 +41,10 @@ neighbours: what alternating paths reach from the unmatched rows of a maximum ma
 
 Integers up to ``largest`` are exact in floats, as `gpumatch.contracts` states. What a pair leaves
 of its cost is then the dual of its row. At last their numbers and their objective become int64, in
-the memory of the floats. If costs are floats, the row's least reduced cost is read off the table
-and rounded down, because by rounding, what a pair leaves may be more. So the duals are fair, and
-the gap, which is rounded up, is a bound (`gpumatch.numeric.gaps`).
+the memory of the floats. The same holds for floats that are integers in some unit
+(`gpumatch.cpu.assignment.small.whole`), which float32 mostly is. Of other floats, the row's least
+reduced cost is read off the table and rounded down, because by rounding, what a pair leaves may be
+more. So the duals are fair, and the gap, which is rounded up, is a bound (`gpumatch.numeric.gaps`).
 """
 
 from __future__ import annotations
@@ -69,23 +70,29 @@ from gpumatch.cpu.assignment.small.search import (
     begin_prices,
     dual_below,
     match_rows,
+    price_columns,
     rows_at_once,
     vectors_in,
     width_for,
 )
-from gpumatch.cpu.numba_tools.compiled import fused, strict_kernel, vector_kernel
+from gpumatch.cpu.assignment.small.whole import are_whole
+from gpumatch.cpu.numba_tools.compiled import fused, inlined, strict_kernel, vector_kernel
 from gpumatch.cpu.numba_tools.error_free import difference_below
-from gpumatch.cpu.numba_tools.vector_min import lesser
+from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_bytes, as_halves, as_integers, on_stack, view
 
 __all__ = [
+    "COLS",
     "END",
+    "NEAR_FOUND",
     "ROWS",
     "SIZE",
     "START",
     "add_up_problem",
     "clear",
+    "copy_costs",
     "lower_to_zero",
+    "places_for",
     "scratch_size",
     "solve_range",
     "take_costs",
@@ -114,7 +121,7 @@ def scratch_size(short: Any, longest: Any) -> Any:
 
 @vector_kernel
 def solve_range(
-    values, places, sign, limit, takes_equal, most, largest, first, last, room,
+    values, places, sign, limit, most, largest, first, last, room,
     mates, numbers, totals, marks, ends,
 ):  # fmt: skip
     """Solve the problems from ``first`` to ``last``; return how many pairs there are."""
@@ -129,37 +136,26 @@ def solve_range(
         turned = rows > cols
         nrows, ncols = (cols, rows) if turned else (rows, cols)
         width = width_for(ncols)
-        table = view(room, 0, (nrows, width))
-        begin = nrows * width
-        if width <= NEAR:
-            vectors = vectors_in(near_vectors, width)
-            links = view(near_links, 0, (LINKS, width))
-            found = view(near_found, 0, (2, nrows))
-        else:
-            vectors = view(room, begin, (VECTORS, width))
-            begin += VECTORS * width
-            links = view(as_halves(room), 2 * begin, (LINKS, width))
-            begin += LINKS * width
-            found = view(as_integers(room), begin, (2, nrows))
-            begin += 2 * nrows
-        rest = view(room, begin, room.size - begin)
+        table, vectors, links, found, rest = places_for(
+            room, near_vectors, near_links, near_found, nrows, width
+        )
         mate = view(mates, (k, 0), mates.shape[1])
         number = view(numbers, (k, 0), numbers.shape[1])
         clear(mate, number)
         ends[END, k] = UNFIT
-        fit, complete = take_costs(
+        fit, near, far = take_costs(
             values, start, across, turned, sign, largest, most, marks, table, vectors,
             links, ncols,
         )  # fmt: skip
         if not fit:
             continue
-        reduces = nrows == ncols and limit == np.inf and (complete or marks is None)
+        reduces = nrows == ncols and limit == np.inf and (far < np.inf or marks is None)
         come_to[0] = 0
         next_start, length = _costs_of(places, first, k + 1, last)
         size = values.itemsize
         ahead = view(as_bytes(values), size * next_start, size * length), come_to
         stuck = match_rows(
-            table, vectors, links, found, ncols, reduces, False, limit, takes_equal, np.inf, ahead
+            table, vectors, links, found, ncols, reduces, False, limit, False, np.inf, ahead
         )
         own, other = (most_rows, 0) if turned else (0, most_rows)
         if marks is None and stuck > 0:
@@ -168,25 +164,53 @@ def solve_range(
             continue
         if reduces:
             lower_to_zero(vectors, ncols)
-        write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other)
+        is_whole = is_exact or are_whole(values, start, across, rows, cols, near, far, None)
+        write(
+            table, vectors, links, found, ncols, limit, None, None, is_whole,
+            mate, number, own, other,
+        )  # fmt: skip
         if marks is not None:
             mark = view(marks, (k, 0), marks.shape[1])
             for row in range(nrows):
                 mark[own + row] = True
             if stuck > 0:
                 _solve_reached(
-                    table, vectors, links, found, ncols, rest, mate, number, mark, own, other,
-                    ahead,
+                    table, vectors, links, found, ncols, rest, is_whole, mate, number, mark, own,
+                    other, ahead,
                 )  # fmt: skip
         pairs += add_up_problem(
-            table, turned, sign, limit, is_exact, ncols, k, mates, numbers, totals, ends
-        )
+            table, turned, sign, None, None, is_exact, is_whole, ncols, k,
+            mates, numbers, totals, ends,
+        )  # fmt: skip
     return pairs
+
+
+@inlined
+def places_for(room, near_vectors, near_links, near_found, nrows, width):
+    """Return a table, vectors, links, and what is found, of so many rows and columns, and the rest.
+
+    Up to NEAR columns, all but the table are in the near memory.
+    """
+    table = view(room, 0, (nrows, width))
+    begin = nrows * width
+    if width <= NEAR:
+        vectors = vectors_in(near_vectors, width)
+        links = view(near_links, 0, (LINKS, width))
+        found = view(near_found, 0, (2, nrows))
+    else:
+        vectors = view(room, begin, (VECTORS, width))
+        begin += VECTORS * width
+        links = view(as_halves(room), 2 * begin, (LINKS, width))
+        begin += LINKS * width
+        found = view(as_integers(room), begin, (2, nrows))
+        begin += 2 * nrows
+    return table, vectors, links, found, view(room, begin, room.size - begin)
 
 
 @fused
 def add_up_problem(
-    table, turned, sign, limit, is_exact, ncols, k, mates, numbers, totals, ends
+    table, turned, sign, limits, starts, is_exact, is_whole, ncols, k,
+    mates, numbers, totals, ends,
 ):  # fmt: skip
     """Write what problem ``k`` costs and if its duals prove it; return how many pairs it has."""
     most_rows = numbers.shape[1] - mates.shape[1]
@@ -194,12 +218,8 @@ def add_up_problem(
     own, other = (most_rows, 0) if turned else (0, most_rows)
     mate, number = view(mates, (k, 0), mates.shape[1]), view(numbers, (k, 0), numbers.shape[1])
     paid = view(number, most_rows + most_cols, most_rows)
-    for row in range(table.shape[0]):
-        col = mate[own + row]
-        if col >= 0:
-            paid[col if turned else row] = sign * table[row, col]
     size, total, rest, gap, is_proven = add_up_pairs(
-        table, mate, number, own, other, ncols, limit, is_exact
+        table, mate, number, own, other, ncols, limits, starts, is_whole, turned, sign, paid
     )
     total, rest = sign * total, sign * rest
     if not is_proven:
@@ -241,14 +261,39 @@ def _costs_of(places, first, k, last):
 def take_costs(
     values, start, across, turned, sign, largest, most, marks, table, vectors, links, ncols
 ):  # fmt: skip
-    """Copy the costs to be minimised, and pad them; return if all are valid, and all allowed.
+    """Do as `copy_costs`, and give the columns of a square problem their least costs as prices."""
+    nrows = table.shape[0]
+    if nrows != ncols or marks is not None:
+        fit, near, far = copy_costs(values, start, across, turned, sign, largest, table, ncols)
+        if marks is not None:
+            far = _forbid(table, ncols, most, far)
+            if nrows == ncols:
+                price_columns(table, vectors, links, np.inf)
+        return fit, near, far
+    begin_prices(vectors, links, np.inf)
+    near, far, is_wrong = np.inf, 0.0, False
+    for row in range(nrows):  # which is in the nearest cache then
+        line, costs = view(values, start + row * across, ncols), view(table, (row, 0), ncols)
+        for col in range(ncols):
+            cost = sign * line[col]
+            near, far = lesser(near, abs(cost)), greater(far, abs(cost))
+            is_wrong |= cost != cost
+            costs[col] = cost
+            price, before = vectors[PRICE, col], links[PRED, col]
+            links[PRED, col] = row if cost < price else before
+            vectors[PRICE, col] = cost if cost < price else price
+    _pad(table, ncols)
+    return not is_wrong and _are_valid(table, far, largest), near, far
 
-    The second answer holds only if the costs are not transposed and as many pairs as can be are
-    wanted. If they are not transposed, the columns get their least costs as prices, because their
-    rows are in the nearest cache.
+
+@strict_kernel
+def copy_costs(values, start, across, turned, sign, largest, table, ncols):
+    """Copy the costs to be minimised, and pad them.
+
+    Return if all are valid, their least magnitude, and the largest, which may be infinite.
     """
     nrows = table.shape[0]
-    unfit, complete = False, True
+    near, far, is_wrong = np.inf, 0.0, False
     if turned:
         step = rows_at_once(table)
         for first in range(0, nrows, step):
@@ -258,29 +303,52 @@ def take_costs(
                 line = view(values, start + col * across + first, count)
                 for row in range(count):
                     cost = sign * line[row]
-                    unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
-                    if marks is not None:
-                        cost = cost if cost <= most else np.inf
+                    near, far = lesser(near, abs(cost)), greater(far, abs(cost))
+                    is_wrong |= cost != cost
                     part[row, col] = cost
     else:
-        begin_prices(vectors, links, np.inf)
         for row in range(nrows):
-            begin = start + row * across
-            line, costs = view(values, begin, ncols), view(table, (row, 0), ncols)
+            line, costs = view(values, start + row * across, ncols), view(table, (row, 0), ncols)
             for col in range(ncols):
                 cost = sign * line[col]
-                unfit |= not ((abs(cost) <= largest) | (cost == np.inf))
-                if marks is not None:
-                    cost = cost if cost <= most else np.inf
-                    complete &= cost < np.inf
+                near, far = lesser(near, abs(cost)), greater(far, abs(cost))
+                is_wrong |= cost != cost
                 costs[col] = cost
-                price, before = vectors[PRICE, col], links[PRED, col]
-                links[PRED, col] = row if cost < price else before
-                vectors[PRICE, col] = cost if cost < price else price
-    for row in range(nrows):
+    _pad(table, ncols)
+    return not is_wrong and _are_valid(table, far, largest), near, far
+
+
+@vector_kernel
+def _are_valid(table, far, largest):
+    """Return if no cost but infinity is above ``largest``; ``far`` is the largest magnitude."""
+    if far < np.inf:
+        return far <= largest
+    wrong = False
+    for row in range(table.shape[0]):
+        for col in range(table.shape[1]):
+            cost = table[row, col]
+            wrong |= (cost < np.inf) & (abs(cost) > largest)
+    return not wrong
+
+
+@vector_kernel
+def _forbid(table, ncols, most, far):
+    """Forbid pairs that cost more than ``most``; return ``far``, infinity if there are any."""
+    for row in range(table.shape[0]):
+        costs = view(table, (row, 0), ncols)
+        for col in range(ncols):
+            cost = costs[col] if costs[col] <= most else np.inf
+            far = greater(far, cost)
+            costs[col] = cost
+    return far
+
+
+@inlined
+def _pad(table, ncols):
+    """Forbid all pairs of columns from ``ncols`` on."""
+    for row in range(table.shape[0]):
         for col in range(ncols, table.shape[1]):
             table[row, col] = np.inf
-    return not unfit, complete
 
 
 @vector_kernel
@@ -295,26 +363,39 @@ def lower_to_zero(vectors, ncols):
 
 
 @fused
-def write(table, vectors, links, found, ncols, limit, is_exact, mate, number, own, other):
-    """Write pairs and duals: of the table's rows from ``own`` on, of its columns from ``other``."""
-    base = limit if limit < np.inf else 0.0
+def write(
+    table, vectors, links, found, ncols, limit, limits, starts, is_whole, mate, number, own, other
+):  # fmt: skip
+    """Write pairs and duals: of the table's rows from ``own`` on, of its columns from ``other``.
+
+    Duals of rows are less their ``limits``, and those of columns less their ``starts``, if there
+    are any. The dual of an unmatched row means nothing if it must be matched.
+    """
     for row in range(found.shape[1]):
         col = found[COL, row]
         mate[own + row] = col
-        if is_exact and col >= 0:
-            number[own + row] = table[row, col] - vectors[PRICE, col] - base
-            continue
-        dual = lesser(dual_below(table, vectors, row, col, np.inf), limit)
-        number[own + row] = difference_below(dual, base) if dual < np.inf else dual
+        most = 0.0
+        if col >= 0:
+            most = table[row, col] - vectors[PRICE, col]
+        elif limits is not None:
+            most = limits[row]
+        is_known = is_whole or (col < 0 and limit == np.inf)
+        dual = most if is_known else dual_below(table, vectors, row, most)
+        if limits is not None:
+            dual = difference_below(dual, limits[row])
+        number[own + row] = dual
     for col in range(ncols):
         row = links[MATE, col]
         mate[other + col] = row if row >= 0 else -1
-        number[other + col] = vectors[PRICE, col]
+        price = vectors[PRICE, col]
+        if starts is not None:
+            price = difference_below(price, starts[col])
+        number[other + col] = price
 
 
 @vector_kernel
 def _solve_reached(
-    table, vectors, links, found, ncols, room, mate, number, mark, own, other, ahead,
+    table, vectors, links, found, ncols, room, is_whole, mate, number, mark, own, other, ahead,
 ):  # fmt: skip
     """Solve the problem of the rows that unmatched rows reach, and of the columns between them."""
     nrows, integers = found.shape[1], as_integers(room)
@@ -325,7 +406,9 @@ def _solve_reached(
         vectors[PRICE, between[k]] = -np.inf
     for row in range(nrows):
         if mark[own + row]:
-            number[own + row] = dual_below(table, vectors, row, mate[own + row], np.inf)
+            col = mate[own + row]
+            most = table[row, col] - vectors[PRICE, col]
+            number[own + row] = most if is_whole else dual_below(table, vectors, row, most)
     width = width_for(rows)
     part = view(room, -(-(nrows + ncols) // PAD) * PAD, (cols, width))
     for k in range(cols):
@@ -348,7 +431,8 @@ def _solve_reached(
         row = reached[partner]
         mate[own + row] = between[k]
         mate[other + between[k]] = row
-        number[other + between[k]] = dual_below(part, paid, k, partner, np.inf)
+        most = part[k, partner] - paid[PRICE, partner]
+        number[other + between[k]] = most if is_whole else dual_below(part, paid, k, most)
 
 
 @vector_kernel

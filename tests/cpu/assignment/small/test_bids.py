@@ -26,7 +26,7 @@ def test_prices_prove_what_bids_have_found(kind):
         rows, cols = np.sort(rng.integers(1, 40, 2)).tolist()
         table, limit = frame(rng, kind, rows, cols), float(rng.choice([0.02, 0.25, 1.0]))
         vectors, links, found = state(table)
-        waiting = _bid(table, vectors, links, found, limit, FLOOR)
+        waiting = _bid(table, vectors, links, found, limit, None, None, FLOOR)
         col, price, mate = found[COL], vectors[PRICE], links[MATE]
         assert (col == WAITS).sum() == waiting
         assert (price <= 0).all()
@@ -50,7 +50,7 @@ def test_a_frame_of_a_tracker_needs_no_path():
     seen = places[rng.permutation(60)] + 0.1 * rng.standard_normal((60, 2))
     table = ((places[:, None] - seen) ** 2).sum(axis=2)
     vectors, links, found = state(table)
-    assert _bid(table, vectors, links, found, 4.0, FLOOR) == 0
+    assert _bid(table, vectors, links, found, 4.0, None, None, FLOOR) == 0
     assert (found[COL] == table.argmin(axis=1)).all()
 
 
@@ -59,10 +59,10 @@ def test_rows_wait_once_the_steps_are_used_up():
     rng = np.random.default_rng(2)
     table = np.add.outer(rng.random(50), rng.random(50)) + 1e-3 * rng.random((50, 50))
     vectors, links, found = state(table)
-    waiting = _bid(table, vectors, links, found, 10.0, FLOOR)
+    waiting = _bid(table, vectors, links, found, 10.0, None, None, FLOOR)
     assert waiting > 5
     assert STEPS == 1
-    assert match_under_limit(table, vectors, links, found, 10.0, FLOOR, np.inf)
+    assert match_under_limit(table, vectors, links, found, 10.0, None, None, FLOOR, np.inf)
     best = table[linear_sum_assignment(table)].sum()
     assert np.isclose(table[np.arange(50), found[COL]].sum(), best, rtol=1e-14)
 
@@ -70,7 +70,7 @@ def test_rows_wait_once_the_steps_are_used_up():
 def test_a_tie_is_parted_by_an_unmatched_column():
     table = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
     vectors, links, found = state(table)
-    assert _bid(table, vectors, links, found, 1.0, FLOOR) == 0  # the limit is tied, too
+    assert _bid(table, vectors, links, found, 1.0, None, None, FLOOR) == 0  # the limit is tied, too
     assert sorted(found[COL].tolist()) == [-1, 0, 1] or sorted(found[COL].tolist()) == [0, 1, 2]
-    assert match_under_limit(table, vectors, links, found, 1.5, FLOOR, np.inf)
+    assert match_under_limit(table, vectors, links, found, 1.5, None, None, FLOOR, np.inf)
     assert sorted(found[COL].tolist()) == [0, 1, 2]

@@ -16,15 +16,23 @@ TABLE = np.array([[2.0, 5.0, 9.0], [4.0, 1.0, 9.0]])
 
 
 @vector_kernel
-def _add_up(table, mate, number, limit, is_exact):
-    return add_up_pairs(table, mate, number, 0, 2, 3, limit, is_exact)
+def _add_up(table, mate, number, limits, starts, is_whole, paid):
+    return add_up_pairs(
+        table, mate, number, 0, 2, 3, limits, starts, is_whole, False, -1.0, paid
+    )  # fmt: skip
 
 
-def add_up(pairs, rows, cols, limit=math.inf, is_exact=True):
+def add_up(pairs, rows, cols, limit=math.inf, is_exact=True, starts=(0, 0, 0)):
     mate, number = np.full(5, -1, np.int32), np.array([*rows, *cols], np.float64)
     for row, col in pairs:
         mate[row], mate[2 + col] = col, row
-    return _add_up(TABLE, mate, number, limit, is_exact)
+    bases = None, None
+    if limit < math.inf:
+        bases = np.full(2, limit), np.array(starts, np.float64)
+    paid = np.zeros(2)
+    found = _add_up(TABLE, mate, number, *bases, is_exact, paid)
+    assert paid.tolist() == [-TABLE[row, mate[row]] if mate[row] >= 0 else 0 for row in range(2)]
+    return found
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
@@ -43,6 +51,9 @@ def test_the_gap_is_what_duals_leave_of_pairs_and_unmatched_vertices(is_exact):
         assert (size, high + low) == (len(pairs), total)
         assert gap <= found <= gap * (1 + 2.0**-29)
         assert is_proven == (gap == 0)
+    *_, found, is_proven = add_up(both, (1, -1), (0, 0, 0), 0.0, is_exact, (1, 2, 3))
+    assert found == 0  # duals of columns are less what these begin with
+    assert is_proven
 
 
 def test_duals_that_leave_rounding_only_prove_floats():
