@@ -174,26 +174,27 @@ def pairs_of_many(
     if modules is None or matrices is None or len(matrices) == 0:
         return None
     gated, module = modules
-    limits, gates = np.zeros(len(matrices)), gated.NO_GATES
+    limits, gates = np.empty(len(matrices)), gated.NO_GATES
     try:
         if has_length(cost_limit) and has_length(cost_limit[0]):
             matrices = tuple(matrix.astype(_FLOAT64, copy=False) for matrix in matrices)
             own = [_as_gates(one, len(matrix)) for one, matrix in zip(cost_limit, matrices)]
             if any(one is None for one in own):
                 return None
+            limits[:] = 0.0
             gates = np.concatenate([one for one in own if one is not None])
         else:
             limits[:] = cost_limit
+            given = limits if has_length(cost_limit) else limits[:1]
+            if not (abs(given) <= _LARGEST).all():
+                return None
     except (TypeError, ValueError):  # the call for one frame says what is wrong
         return None
     dtype = matrices[0].dtype
     places = module.places_in(matrices) if _is_stack(matrices) else module.places_of(matrices)
-    if not (abs(limits) <= _LARGEST).all() or not module.are_taken(places, dtype):
-        return None
-    sign = -1.0 if maximize else 1.0
-    found: list[Pairs | None] = module.run(
-        places, dtype, maximize, sign * limits, sign * gates, threads
-    )
+    if maximize:
+        limits, gates = -limits, -gates
+    found: list[Pairs | None] | None = module.run(places, dtype, maximize, limits, gates, threads)
     return found
 
 

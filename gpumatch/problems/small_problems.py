@@ -23,7 +23,7 @@ from gpumatch.interop.sparse import labels_of
 from gpumatch.numeric.arrays import for_kernels, has_length
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, checked_limit, wish_for
-from gpumatch.results.assignment import Assignment
+from gpumatch.results.assignment import Assignment, SmallAssignment
 from gpumatch.running import compile_time
 
 __all__ = ["SMALL", "assign_small", "assign_small_sparse", "numbers_for", "violator_in"]
@@ -75,7 +75,10 @@ def assign_small(
     mates, numbers = np.empty((1, both), _INT32), np.empty((1, both + nrows), _FLOAT64)
     totals, ends = np.empty((2, 1), _FLOAT64), np.zeros((3, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else None
-    gates = np.full((1, 1), wish.limit) if wish.takes_equal else None
+    gates = None
+    if wish.takes_equal:
+        gates = np.empty((1, 1), _FLOAT64)
+        gates[0, 0] = wish.limit
     problem = (
         costs.reshape(-1), _place(nrows, ncols), wish, gates, largest,  # IN
         (mates, numbers, totals, marks, ends),  # OUT
@@ -183,36 +186,11 @@ def _assignment(
     the columns of the start.
     """
     (objective, gap), (maximize, cardinality, limit), (began, compiled) = found, request, times
-    both = mates.size
-    row_to_col, costs_of_rows = mates[:nrows], numbers[both:]
-    stats = {
-        "algorithm": "engine",
-        "backend": "cpu",
-        "phases": 1,
-        "levels": 0,
-        "seconds": {
-            "compilation": compiled,
-            "costs": 0.0,
-            "search": time.perf_counter() - began - compiled,
-        },
-        "trace": [{"levels": 0, "found": size - kept, "matched": size, "step": "paths"}],
-    }
-    return Assignment(
-        row_to_col,
-        mates[nrows:],
-        numbers[:nrows],
-        numbers[nrows:both],
-        pair_costs=costs_of_rows if size == nrows else costs_of_rows[row_to_col >= 0],
-        objective=objective,
-        gap=gap,
-        proven=True,
-        maximize=maximize,
-        cardinality=cardinality,
-        cost_limit=limit,
-        cover=cover,
-        size=size,
-        stats=stats,
-    )
+    return SmallAssignment(
+        mates, numbers, nrows, (compiled, time.perf_counter() - began - compiled), kept,
+        size=size, objective=objective, gap=gap,
+        maximize=maximize, cardinality=cardinality, cost_limit=limit, cover=cover,
+    )  # fmt: skip
 
 
 def _check(values: np.ndarray, maximize: bool) -> None:

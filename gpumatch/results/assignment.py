@@ -9,7 +9,7 @@ import numpy as np
 
 from gpumatch.results.pairs import Labels, Pairs
 
-__all__ = ["Assignment", "BatchAssignment"]
+__all__ = ["Assignment", "BatchAssignment", "SmallAssignment"]
 
 
 class Assignment(Pairs):
@@ -79,6 +79,83 @@ class Assignment(Pairs):
         if self._cover is None:
             raise ValueError("only a proven assignment of cardinality 'maximum' has a vertex cover")
         return self._cover
+
+
+class SmallAssignment(Assignment):
+    """An assignment by one compiled call, of microseconds.
+
+    Its arrays are parts of those that the kernel has written. They, what pairs cost and the
+    statistics are made when they are first asked for, because all of them take as long as the call.
+
+    Parameters
+    ----------
+    mates : int32 array
+        The columns of the rows, then the rows of the columns.
+    numbers : int64 or float64 array
+        The duals of the rows, those of the columns, and what the pairs of the rows cost.
+    nrows : int
+    times : (float, float)
+        The seconds of compilation, and those of the search.
+    kept : int
+        The rows that have the columns of the start.
+    others
+        As of an `Assignment`, which is proven.
+    """
+
+    def __init__(
+        self,
+        mates: np.ndarray,
+        numbers: np.ndarray,
+        nrows: int,
+        times: tuple[float, float],
+        kept: int,
+        *,
+        size: int,
+        objective: float,
+        gap: float,
+        maximize: bool,
+        cardinality: str,
+        cost_limit: float | None,
+        cover: tuple[Any, Any] | None,
+    ) -> None:
+        self._written = mates, numbers, nrows, times, kept
+        self.size, self.objective, self.gap, self.proven = size, objective, gap, True
+        self.maximize, self.cardinality, self.cost_limit = maximize, cardinality, cost_limit
+        self._cover, self._labels = cover, (None, None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _MADE_ON_DEMAND or "_written" not in self.__dict__:
+            return super().__getattribute__(name)  # which raises the error
+        mates, numbers, nrows, times, kept = self._written
+        both = mates.size
+        made: Any
+        if name == "stats":
+            made = self._statistics(times, kept)
+        elif name == "pair_costs":
+            costs = numbers[both:]
+            made = costs if self.size == nrows else costs[mates[:nrows] >= 0]
+        elif name in ("row_to_col", "col_to_row"):
+            made = mates[:nrows] if name == "row_to_col" else mates[nrows:]
+        else:
+            made = numbers[:nrows] if name == "row_dual" else numbers[nrows:both]
+        self.__dict__[name] = made
+        return made
+
+    def _statistics(self, times: tuple[float, float], kept: int) -> dict[str, Any]:
+        found = self.size - kept
+        return {
+            "algorithm": "engine",
+            "backend": "cpu",
+            "phases": 1,
+            "levels": 0,
+            "seconds": {"compilation": times[0], "costs": 0.0, "search": times[1]},
+            "trace": [{"levels": 0, "found": found, "matched": self.size, "step": "paths"}],
+        }
+
+
+_MADE_ON_DEMAND = frozenset(
+    ("row_to_col", "col_to_row", "row_dual", "col_dual", "pair_costs", "stats")
+)
 
 
 def _of_each(name: str, brackets: str) -> Any:

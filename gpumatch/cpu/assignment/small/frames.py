@@ -48,7 +48,7 @@ from gpumatch.cpu.numba_tools.vector_min import greater, lesser
 from gpumatch.cpu.numba_tools.views import as_halves, on_stack, view
 from gpumatch.cpu.numba_tools.workers import Workers
 
-__all__ = ["are_taken", "places_in", "places_of", "run"]
+__all__ = ["places_in", "places_of", "run"]
 
 RANGE = 2**20
 """Costs of a range, at most, or one frame's: it ends soon enough for Ctrl-C."""
@@ -56,18 +56,8 @@ SHARES = 8
 """Ranges of each thread, at least: then none has long to wait for the others at the end."""
 PLACE = 5
 ADDRESS, ROWS, COLS, ACROSS, ALONG = range(PLACE)
-SUMS = 3  # costs of all frames, of the largest one, and the longest side
+SUMS = 4  # costs of all frames, of the largest one, the longest side, and strides between entries
 _ZERO = np.int32(0)
-
-
-def are_taken(places: np.ndarray, dtype: np.dtype) -> bool:
-    """True if there is a kernel for frames of this dtype and at these places."""
-    sizes, strides = places[:, ROWS] * places[:, COLS], places[:, ACROSS:]
-    return (
-        solver(dtype) is not None
-        and int(sizes.max(initial=0)) <= MOST
-        and not (strides % dtype.itemsize).any()
-    )
 
 
 def places_of(frames: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -91,8 +81,7 @@ def places_in(stack: np.ndarray) -> np.ndarray:
     count, rows, cols = stack.shape
     apart, across, along = stack.strides
     places = np.empty((count, PLACE), np.int64)
-    places[:] = 0, rows, cols, across, along
-    places[:, ADDRESS] = stack.ctypes.data + apart * np.arange(count)
+    _spreader()(places, stack.ctypes.data, apart, rows, cols, across, along)
     return places
 
 
@@ -103,16 +92,21 @@ def run(
     limits: np.ndarray,
     gates: np.ndarray,
     threads: int,
-) -> list[tuple[np.ndarray, np.ndarray] | None]:
+) -> list[tuple[np.ndarray, np.ndarray] | None] | None:
     """Solve the frames; return rows and columns of the pairs of each, or None if a cost is wrong.
 
-    The caller holds the arrays in which the places are.
+    The caller holds the arrays in which the places are. The result is None if there is no kernel
+    for frames of this dtype and at these places.
     """
+    if solver(dtype) is None:
+        return None
     count = len(places)
     begins, starts = np.empty(count + 1, np.int64), np.zeros(count + 1, np.int64)
     sums = np.empty(SUMS, np.int64)
-    _planner()(places, gates.size > 0, begins, starts, sums)
-    total, largest, longest = sums.tolist()
+    _planner()(places, gates.size > 0, dtype.itemsize, begins, starts, sums)
+    total, largest, longest, odd = sums.tolist()
+    if largest > MOST or odd > 0:
+        return None
     pairs, counts = np.empty(2 * begins.item(count), np.int64), np.empty(count, np.int64)
     solve = _solver(dtype)
     firsts = _firsts(places, total, threads)
@@ -162,8 +156,16 @@ def _planner() -> Any:
     """The kernel `_plan`."""
     integers = Borrowed(types.int64, 1)
     return _plan.compile(
-        types.void(Borrowed(types.int64, 2), types.boolean, integers, integers, integers)
+        types.void(
+            Borrowed(types.int64, 2), types.boolean, types.int64, integers, integers, integers
+        )
     )
+
+
+@functools.cache
+def _spreader() -> Any:
+    """The kernel `_spread`."""
+    return _spread.compile(types.void(Borrowed(types.int64, 2), *6 * (types.int64,)))
 
 
 @functools.cache
@@ -198,10 +200,19 @@ def _list_pairs(pairs, begins, counts):
 
 
 @short_kernel
-def _plan(places, has_gates, begins, starts, sums):
+def _spread(places, address, apart, rows, cols, across, along):
+    """Write the places of matrices that are so many bytes apart."""
+    for frame in range(places.shape[0]):
+        places[frame, ADDRESS] = address + frame * apart
+        places[frame, ROWS], places[frame, COLS] = rows, cols
+        places[frame, ACROSS], places[frame, ALONG] = across, along
+
+
+@short_kernel
+def _plan(places, has_gates, itemsize, begins, starts, sums):
     """Write where the pairs and the limits of each frame begin, and the sums."""
     begins[0] = starts[0] = 0
-    total, largest, longest = 0, 0, 0
+    total, largest, longest, odd = 0, 0, 0, 0
     for frame in range(places.shape[0]):
         rows, cols = places[frame, ROWS], places[frame, COLS]
         begins[frame + 1] = begins[frame] + lesser(rows, cols)
@@ -209,7 +220,9 @@ def _plan(places, has_gates, begins, starts, sums):
         total += rows * cols
         largest = greater(largest, rows * cols)
         longest = greater(longest, greater(rows, cols))
-    sums[0], sums[1], sums[2] = total, largest, longest
+        odd += places[frame, ACROSS] % itemsize != 0
+        odd += places[frame, ALONG] % itemsize != 0
+    sums[0], sums[1], sums[2], sums[3] = total, largest, longest, odd
 
 
 @short_kernel
