@@ -31,8 +31,11 @@ __all__ = ["magnitude", "nearer", "summands", "times"]
 
 FEW = 1024
 """The length of arrays on the host up to which a list of their numbers is made faster than sums."""
-MANY = 2**15
-"""The number of floats on the host that are added at a time. Their temporaries fit into a cache."""
+MANY = 2**13
+"""The number of floats on the host that are added at a time.
+
+Their temporaries fit into the nearest caches. 20,000 floats take 0.10 ms so, and 0.33 at once.
+"""
 FEW_ON_DEVICE = 2**15
 """The length of arrays on a GPU up to which a copy to the host is faster than some 50 launches."""
 
@@ -88,14 +91,15 @@ def _halves(values: Any) -> list[int]:
 def _extracted(values: Any) -> list[float]:
     rest = values.astype(np.float64)
     bits = (rest.size + 1).bit_length()
-    largest = float(abs(rest).max())
+    largest = magnitude(rest)
     if not largest < math.ldexp(1.0, 1023 - bits):
         return rest.tolist()  # the step would be infinite
     parts = []
     while largest > 0:
         step = math.ldexp(1.0, math.frexp(largest)[1] + bits)
-        high = (rest + step) - step
+        high = rest + step
+        high -= step
         rest -= high
         parts.append(float(high.sum()))
-        largest = float(abs(rest).max())
+        largest = magnitude(rest)
     return parts
