@@ -58,6 +58,8 @@ Applications 1, 1992; section 4 for the alternation.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpumatch.cpu.numba_tools.atomics import cas, fetch_add, load, store
 from gpumatch.cpu.numba_tools.compiled import fused, vector_kernel
 from gpumatch.cpu.numba_tools.prefetch import prefetch, prefetch_range
@@ -120,28 +122,27 @@ def hold(
         if count > AHEAD:
             _fetch_ahead(entries, side, queue, head)
         row = queue[head]
-        col, one, two, seen = -1, limit if leaves else far, far, far
-        for entry in range(indptr[row], indptr[row + 1]):
-            other = indices[entry]
-            price_there = price[other]
-            there = costs[entry] - price_there
+        place, one, two = -1, limit if leaves else far, far
+        begin, degree = indptr[row], indptr[row + 1] - indptr[row]
+        for k in range(degree):
+            there = costs[begin + k] - price[np.uintp(indices[begin + k])]
             two = lesser(two, greater(one, there))
-            nearer = there < one
-            col = other if nearer else col
-            seen = price_there if nearer else seen
+            place = k if there < one else place
             one = lesser(one, there)
-        scans += 1 + indptr[row + 1] - indptr[row]
-        if col < 0:
+        scans += 1 + degree
+        if place < 0:
             row_to_col[row] = -1  # the row stays unmatched, which is cheaper
             head = (head + 1) & mask
             count -= 1
             continue
         honest = lesser(two - one if two < far else jump, greater(reach, abs(one)))
         gap = greater(honest, epsilon)
+        col, cost = indices[begin + place], costs[begin + place]
         loser = load(col_to_row, col)
         if loser == LOCKED or not cas(col_to_row, col, loser, LOCKED):
             continue
-        if price[col] > seen or price[col] < seen:
+        seen = price[col]
+        if cost - seen != one:
             store(col_to_row, col, loser)
             continue
         lowered = seen - gap
@@ -203,18 +204,18 @@ def _take_turn(entries, side, ring, left, epsilon, jump, reach, far, floor, budg
         count -= 1
         if load(mate, bidder) >= 0:
             continue
-        other, cost, one, two = -1, jump, far, far
-        for entry in range(indptr[bidder], indptr[bidder + 1]):
-            there = costs[entry] - other_dual[indices[entry]]
+        place, one, two = -1, far, far
+        begin, degree = indptr[bidder], indptr[bidder + 1] - indptr[bidder]
+        for k in range(degree):
+            there = costs[begin + k] - other_dual[np.uintp(indices[begin + k])]
             two = lesser(two, greater(one, there))
-            nearer = there < one
-            other = indices[entry] if nearer else other
-            cost = costs[entry] if nearer else cost
+            place = k if there < one else place
             one = lesser(one, there)
-        scans += 1 + indptr[bidder + 1] - indptr[bidder]
-        if other < 0:
+        scans += 1 + degree
+        if place < 0:
             outcome = LOW
             break
+        other, cost = indices[begin + place], costs[begin + place]
         is_locked = cas(mate, bidder, UNMATCHED, LOCKED)
         loser = load(mate_of_other, other)
         is_held = is_locked and loser != LOCKED and cas(mate_of_other, other, loser, LOCKED)
