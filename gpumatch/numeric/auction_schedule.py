@@ -94,6 +94,10 @@ class Pace(Protocol):
         """From one epsilon to the next."""
 
     @property
+    def factor_after_war(self) -> int:
+        """The same, once a price war has been."""
+
+    @property
     def least(self) -> float:
         """The least epsilon, as a share of the first one."""
 
@@ -116,7 +120,7 @@ class FallingEpsilon:
     first, coarsest : float
         Where epsilon begins, and above what it never is.
     coarser : int
-        From the epsilon of a price war to the next.
+        From the epsilon of a price war to the next, at least.
     pace : Pace
         How fast it falls, and what phases may read.
 
@@ -134,6 +138,7 @@ class FallingEpsilon:
         self.patience = pace.longest
         self._war = 0.0  # the coarsest epsilon of a war
         self._top = first  # the coarsest epsilon of all
+        self._factor = pace.factor
 
     def can_fall(self, finest: float) -> bool:
         """True if an epsilon that is not below this one would be finer, and matters."""
@@ -144,17 +149,24 @@ class FallingEpsilon:
         if not self.can_fall(finest):
             return False
         finest = max(finest, self._pace.least * self._first)
-        factor = self._pace.factor
+        factor = self._factor
         self.now = max(self.now / (factor**3 if is_calm else factor), finest)
         return True
 
     def rise(self) -> bool:
-        """Take a coarser epsilon after a war; False if wars have read too much."""
+        """Take a coarser epsilon after a war; False if wars have read too much.
+
+        It is halfway to the coarsest one in orders of magnitude, so that few wars follow even if
+        costs differ by many.
+        """
         if self.now <= self._war:
             self.patience *= 2
         self._war = max(self._war, self.now)
+        halfway = math.sqrt(self.now) * math.sqrt(self._coarsest)
         is_over = self.patience > self._pace.most
-        self.now = self._coarsest if is_over else min(self.now * self._coarser, self._coarsest)
+        self._factor = self._pace.factor_after_war
+        higher = min(max(self.now * self._coarser, halfway), self._coarsest)
+        self.now = self._coarsest if is_over else higher
         self._top = max(self._top, self.now)
         return not is_over
 

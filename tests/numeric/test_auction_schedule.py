@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_the_least_epsilon_of_floats_is_two_steps_of_the_largest():
 
 # -- an epsilon that falls, and rises after price wars ---------------------------------------------
 
-PACE = Tuning(factor=4, least=2.0**-10, longest=10, most=40)
+PACE = Tuning(factor=4, factor_after_war=4, least=2.0**-10, longest=10, most=40)
 
 
 def test_epsilon_falls_to_the_finest_that_matters():
@@ -116,15 +117,26 @@ def test_epsilon_falls_to_the_finest_that_matters():
 
 def test_epsilon_rises_after_wars_until_these_have_read_too_much():
     """Patience doubles only if a war is no coarser than one before."""
-    epsilon = FallingEpsilon(64.0, 2048.0, 16, PACE)
+    epsilon = FallingEpsilon(64.0, 4096.0, 16, PACE)
     steps = []
     for _ in range(3):
         is_worth_it = epsilon.rise()
         steps.append((is_worth_it, epsilon.now, epsilon.patience, epsilon.can_rise))
         epsilon.fall(0.0, is_calm=True)
-    assert steps == [(True, 1024, 10, True), (True, 256, 20, True), (True, 64, 40, True)]
+    assert steps == [(True, 1024, 10, True), (True, 256, 20, True), (True, 128, 40, True)]
     assert not epsilon.rise()
-    assert (epsilon.now, epsilon.patience, epsilon.can_rise) == (2048, 80, False)
+    assert (epsilon.now, epsilon.patience, epsilon.can_rise) == (4096, 80, False)
     epsilon.fall(0.0, is_calm=False)
     epsilon.begin_again()
-    assert epsilon.now == 2048
+    assert epsilon.now == 4096
+
+
+def test_epsilon_rises_halfway_in_orders_of_magnitude_and_falls_slowly_from_there():
+    epsilon = FallingEpsilon(1.0, 2.0**40, 16, replace(PACE, factor_after_war=2))
+    found = [epsilon.now for _ in range(5) if epsilon.rise()]
+    assert found == [2.0**20, 2.0**30, 2.0**35, 2.0**39, 2.0**40]
+    epsilon.fall(0.0, is_calm=False)
+    assert epsilon.now == 2.0**39
+    huge = FallingEpsilon(2.0**900, 2.0**1000, 16, PACE)
+    assert huge.rise()
+    assert huge.now == pytest.approx(2.0**950)

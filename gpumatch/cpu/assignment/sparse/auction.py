@@ -223,6 +223,7 @@ class Auction:
                 break
             before, slack = slack, self.bidders.count_slack_pairs()
             is_loose = tuning.loose * self.nrows < slack < before / 2  # else they are tied
+            is_loose |= began > tuning.many * self.nrows
             is_calm = max(began, slack) <= tuning.calm * self.nrows
             if not epsilon.fall(self._least_epsilon() if is_loose else self.finest, is_calm):
                 break
