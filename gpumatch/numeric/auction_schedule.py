@@ -162,13 +162,16 @@ class FallingEpsilon:
         if self.now <= self._war:
             self.patience *= 2
         self._war = max(self._war, self.now)
-        halfway = math.sqrt(self.now) * math.sqrt(self._coarsest)
         is_over = self.patience > self._pace.most
         self._factor = self._pace.factor_after_war
-        higher = min(max(self.now * self._coarser, halfway), self._coarsest)
+        higher = min(max(self.now * self._coarser, self._halfway()), self._coarsest)
         self.now = self._coarsest if is_over else higher
         self._top = max(self._top, self.now)
         return not is_over
+
+    def _halfway(self) -> float:
+        """Return the geometric mean of epsilon and the coarsest one."""
+        return math.sqrt(self.now) * math.sqrt(self._coarsest)
 
     def begin_again(self) -> None:
         """Take the coarsest epsilon that has been."""

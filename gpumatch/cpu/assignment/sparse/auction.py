@@ -129,7 +129,9 @@ class Auction:
         them, exact joint searches from the prices and pairs before it match nearly all rows.
 
         If hardly any row must bid, but many pairs are slack, though half as many as before at most,
-        epsilon falls on: costs of their rows are smaller by orders of magnitude.
+        epsilon falls on: costs of their rows are smaller by orders of magnitude. It also falls on
+        after a phase in which many rows have bid, because the exact paths of as many rows would be
+        long.
         """
         paths = self.paths
         if paths.all_match:

@@ -255,14 +255,17 @@ class Tuning:
     begin.
     """
     coarser: int = 16
-    """From the epsilon of a price war to the next, if all rows and columns must be matched.
+    """From the epsilon of a price war to the next at least, if all rows and columns are matched.
 
-    Joint searches and bids so find the least epsilon at which far columns are reached, and no
-    phases at coarser ones undo the prices. With 16, 32 and 64, fifty problems of two clusters and
-    of nearest points take 0.71, 0.72 and 0.77 of what they take with 256 and no second search.
+    The next one is halfway to the range of costs in orders of magnitude, if that is more. Joint
+    searches and bids so find the least epsilon at which far columns are reached, and no phases at
+    coarser ones undo the prices. With 16, 32 and 64, fifty problems of two clusters and of nearest
+    points take 0.71, 0.72 and 0.77 of what they take with 256 and no second search. If it rises by
+    16 alone, far clusters of 5,000 rows read all entries 55 times instead of 48, and squared
+    distances on a line (4,916 rows) 173 times instead of 95.
     """
     coarser_with_spare: int = 256
-    """From one to the next if columns may stay unmatched, so that no joint search follows a war."""
+    """The same if columns may stay unmatched, so that no joint search follows a war."""
     phases: float = 1.4
     """What an auction is expected to read in all, as a multiple of its first phase."""
     rival_reads: int = 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -14,6 +16,7 @@ from gpumatch.cpu.assignment.sparse.bidders import Bidders
 from gpumatch.cpu.assignment.sparse.joint_search import JointSearch
 from gpumatch.cpu.assignment.sparse.tuning import SHORT
 from gpumatch.cpu.searches.state import DONE, SPENT
+from gpumatch.numeric.auction_schedule import FallingEpsilon
 from gpumatch.numeric.multiples import Units
 from graphs import adversarial, costs
 from tests.cpu.assignment.solved import Trace
@@ -110,7 +113,9 @@ def test_after_a_war_the_next_epsilon_is_coarser(monkeypatch):
     assert wars
     for k in wars:
         (before, _, _, left), (epsilon, bidders, _, _) = phases[k : k + 2]
-        assert epsilon == min(16 * before, float(np.ptp(matrix.data)))
+        spread = float(np.ptp(matrix.data))
+        halfway = math.sqrt(before) * math.sqrt(spread)
+        assert epsilon == min(max(16 * before, halfway), spread)
         assert bidders == left
     last = [epsilon for epsilon, *_ in phases[wars[-1] + 1 :]]
     assert last == sorted(last, reverse=True)
@@ -137,6 +142,7 @@ def test_wars_at_the_same_epsilon_take_longer_each_time(monkeypatch):
     In the fifth phase no coarser epsilon may follow, so that joint searches end it.
     """
     tune(monkeypatch, sparse_tuning, longest=1, trusted=4, most=4, coarser=1)
+    monkeypatch.setattr(FallingEpsilon, "_halfway", lambda epsilon: epsilon.now)
     phases = phases_of(monkeypatch)
     matrix = adversarial.make("far_clusters", 2000, seed=2)
     a = gm.assign(matrix, threads=1)
