@@ -14,6 +14,7 @@ python -m bench linear-solvers --out solvers.json  what linear solvers ask for, 
 python -m bench networkx-backend --out nx.json    networkx's functions on the backend
 python -m bench general --out general.json        weighted matchings of any graph
 python -m bench general-matching --out any.json   maximum matchings of any graph
+python -m bench general-perfect --out pairs.json  perfect matchings of points
 python -m bench batches --out batches.json        many dense problems at once
 python -m bench points --out points.json          clouds of points against matrices and Sinkhorn
 python -m bench transport --out transport.json    supplies and demands against POT and OR-tools
@@ -61,6 +62,7 @@ from bench.suites import (
     frontier,
     general,
     general_matching,
+    general_perfect,
     host_batches,
     large_dense,
     linear_solvers,
@@ -82,9 +84,9 @@ SUITES = {
     suite.__name__.removeprefix("bench.suites.").replace("_", "-"): suite
     for suite in (
         *(deveci2013, cpu, dense, large_dense, matching, tiny, assignment, sparse_assignment),
-        *(adversarial, points, transport, general, general_matching, live),
+        *(adversarial, points, transport, general, general_matching, general_perfect),
         *(linear_solvers, networkx_backend, first_calls, frontier, batches, host_batches),
-        frames,
+        *(live, frames),
         *(date2016, roverso2010, vasconcelos2009),
     )
 }
