@@ -35,9 +35,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpumatch.contracts import Control, Costs
+from gpumatch.contracts import AssignmentTask, Control, Costs
 
 __all__ = [
+    "DeviceHelp",
     "GeneralWeightSolution",
     "GeneralWeightSolver",
     "GeneralWeightStart",
@@ -81,6 +82,30 @@ class GeneralWeightStart(NamedTuple):
     vertex_dual: np.ndarray
 
 
+class DeviceHelp(NamedTuple):
+    """What an algorithm of a device is given in addition.
+
+    Attributes
+    ----------
+    cover_costs : callable
+        Of a type, int64 or float64, the negated weights as costs of the double cover.
+    reach : callable
+        ``reach(run, task)`` assigns the double cover as the level asks for, with an algorithm for
+        full problems. False if it was stopped. If the level is below 0, as many rows as possible
+        get a column, and the solution has a cover that shows it.
+    is_rounded : bool
+        True if the weights are floats that were counted. Then duals may be rounded, by half of what
+        `gpumatch.numeric.gaps.allowance_of` allows.
+    fallback : callable
+        The algorithm of the host. It goes on from a start, or begins if it is given None.
+    """
+
+    cover_costs: Callable[[Any], Costs]
+    reach: Callable[[Callable[[AssignmentTask], bool], AssignmentTask], bool]
+    is_rounded: bool
+    fallback: Callable[[GeneralWeightStart | None], GeneralWeightSolution]
+
+
 @dataclasses.dataclass(frozen=True)
 class GeneralWeightTask:
     """A general weighted matching problem. An algorithm changes no array.
@@ -102,11 +127,8 @@ class GeneralWeightTask:
         As in `gpumatch.contracts.MatchingTask`.
     start : GeneralWeightStart, optional
         For an algorithm of the host.
-    cover_costs : callable, optional
-        For an algorithm of a device, whose graph may be there or on the host: of a type, int64 or
-        float64, the negated weights as costs of the double cover, on the device.
-    fallback : callable, optional
-        For the same: the algorithm of the host, which goes on from a start.
+    device : DeviceHelp, optional
+        For an algorithm of a device. Then the arrays are there, and offsets may be int32.
     """
 
     indptr: np.ndarray
@@ -117,8 +139,7 @@ class GeneralWeightTask:
     threads: int = 1
     seed: int = 0
     start: GeneralWeightStart | None = None
-    cover_costs: Callable[[Any], Costs] | None = None
-    fallback: Callable[[GeneralWeightTask], GeneralWeightSolution] | None = None
+    device: DeviceHelp | None = None
 
 
 @dataclasses.dataclass
@@ -137,8 +158,9 @@ class GeneralWeightSolution:
         True if the algorithm has ended by itself, False if the control has stopped it.
     stats : dict
         Counts of the run, with names of the algorithm's own.
-    paid : int64 array, optional
-        The weights of the matched edges, if the graph is not on the host.
+    entries : int64 array, optional
+        The places of the matched edges in the graph's arrays, one for each, if the graph is on a
+        device.
     """
 
     mate: np.ndarray
@@ -146,7 +168,7 @@ class GeneralWeightSolution:
     odd_sets: OddSets
     is_optimal: bool
     stats: dict[str, Any] = dataclasses.field(default_factory=dict)
-    paid: np.ndarray | None = None
+    entries: Any = None
 
 
 GeneralWeightSolver = Callable[[GeneralWeightTask], GeneralWeightSolution]

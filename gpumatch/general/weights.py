@@ -164,12 +164,12 @@ def maximum_weight_matching(
 
 
 def _graph_for(choice: Choice, G: Any, weight: Hashable, triangle: str, maximize: bool) -> Graph:
-    """The graph, on the host unless the algorithm can take integers where they are."""
+    """The graph, where its arrays are if the algorithm can take them from there."""
     if choice.backend == "cuda" and is_on_device(G):
         graph = graph_on_device(G, triangle, weighted=True)
-        weights = None if graph is None else graph.weights
-        if graph is not None and weights is not None and weights.dtype.kind != "f":
-            return graph._replace(weights=weights.astype(np.int64, copy=False))
+        if graph is not None and graph.weights is not None:
+            number = np.float64 if graph.weights.dtype.kind == "f" else np.int64
+            return graph._replace(weights=graph.weights.astype(number, copy=False))
     return weighted_of(G, weight, triangle, maximize=maximize)
 
 

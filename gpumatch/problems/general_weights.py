@@ -29,13 +29,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from gpumatch.contracts import Costs, GeneralMatchingTask
 from gpumatch.contracts.general_weights import (
+    DeviceHelp,
     GeneralWeightSolution,
     GeneralWeightSolver,
     GeneralWeightStart,
@@ -45,14 +45,16 @@ from gpumatch.contracts.general_weights import (
 from gpumatch.costs import SparseCosts
 from gpumatch.dispatch.arguments import check_one_of
 from gpumatch.general.graph import Graph
-from gpumatch.numeric.arrays import array_of
+from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude, summands, times
 from gpumatch.numeric.gaps import Proof, proof_of
 from gpumatch.problems.cardinality import InfeasibleError
+from gpumatch.problems.cardinality import solve as reach
 from gpumatch.problems.deficient_start import deficient_start, largest_matching
 from gpumatch.problems.dense_start import dense_start
 from gpumatch.problems.equal_weights import equal_solution
+from gpumatch.problems.request import Goal
 from gpumatch.running.control import Control
 
 __all__ = [
@@ -140,7 +142,7 @@ def solve(
 ) -> Outcome:
     """Find the best matching of a graph with weights.
 
-    A solver of a device has a `fallback`. Then integer weights, and their graph, may be there.
+    A solver of a device has a `fallback`. Then the graph may be there.
 
     Raises
     ------
@@ -195,31 +197,55 @@ class _Problem:
 
     def solution_for(self, whole: np.ndarray, level: int) -> GeneralWeightSolution:
         """The algorithm's solution for integer weights, unless these are all equal."""
-        on_host = self.fallback is None
-        request = self.request
-        if on_host and whole.size and level < whole[0] and (whole == whole[0]).all():
+        if self.fallback is not None:
+            return self.solver(self._device_task(whole, level))
+        if whole.size and level < whole[0] and (whole == whole[0]).all():
             largest = self._largest
             if largest is not None:
                 return equal_solution(largest, int(whole[0]), level)
-        task = GeneralWeightTask(
-            self.graph.indptr.astype(np.int64, copy=False),
-            self.graph.indices,
-            whole,
-            level,
-            request.control,
-            request.threads,
-            request.seed,
-            start=self._start_for(whole, level) if on_host else None,
-            cover_costs=None if on_host else self._cover_costs_of(whole),
-            fallback=None if on_host else self._go_on,
-        )
-        return self.solver(task)
+        return self.solver(self._host_task(whole, level, None))
 
-    def _go_on(self, task: GeneralWeightTask) -> GeneralWeightSolution:
-        """The fallback of a device, with the start of the host if it brings none."""
-        assert self.fallback is not None
-        start = task.start or self._start_for(task.weights, task.level)
-        return self.fallback(dataclasses.replace(task, start=start))
+    def _host_task(
+        self, whole: np.ndarray, level: int, start: GeneralWeightStart | None
+    ) -> GeneralWeightTask:
+        """What the algorithm of the host gets, with a start of its own if there is none."""
+        request, whole = self.request, array_of(np, whole)
+        indptr, indices = (array_of(np, part) for part in (self.graph.indptr, self.graph.indices))
+        return GeneralWeightTask(
+            *(indptr.astype(np.int64, copy=False), indices, whole, level),
+            *(request.control, request.threads, request.seed),
+            start=start or self._start_for(whole, level),
+        )
+
+    def _device_task(self, whole: np.ndarray, level: int) -> GeneralWeightTask:
+        """What the algorithm of a device gets."""
+        import cupy
+
+        indptr, indices, weights = (
+            array_of(cupy, part) for part in (self.graph.indptr, self.graph.indices, whole)
+        )
+        request, shape = self.request, (self.graph.order,) * 2
+        goal = Goal(False, "any" if level == 0 else "maximum", None, False)
+
+        def cover_costs(number: Any) -> Costs:
+            return SparseCosts.of_csr(shape, indptr, indices, (-weights).astype(number))
+
+        def fallback(start: GeneralWeightStart | None) -> GeneralWeightSolution:
+            assert self.fallback is not None
+            with request.control.part("transfer"):
+                task = self._host_task(weights, level, start)
+            return self.fallback(task)
+
+        return GeneralWeightTask(
+            *(indptr, indices, weights, level),
+            *(request.control, request.threads, request.seed),
+            device=DeviceHelp(
+                cover_costs,
+                functools.partial(reach, goal=goal),
+                self.weights.dtype.kind == "f",
+                fallback,
+            ),
+        )
 
     def _start_for(self, whole: np.ndarray, level: int) -> GeneralWeightStart | None:
         """Where the host begins, if anywhere."""
@@ -251,34 +277,26 @@ class _Problem:
             raise imperfect(graph, largest)
         return largest
 
-    def _cover_costs_of(self, whole: np.ndarray) -> Callable[[Any], Costs]:
-        """Costs of the double cover on the device, of a type, from integer weights."""
-        import cupy
-
-        arrays = (array_of(cupy, array) for array in (self.graph.indptr, self.graph.indices, whole))
-        indptr, indices, weights = arrays
-        shape = (self.graph.order,) * 2
-        return lambda number: SparseCosts.of_csr(shape, indptr, indices, (-weights).astype(number))
-
     # -- floats ------------------------------------------------------------------------------------
 
     def solved_floats(self) -> Outcome:
         """The outcome for floats: of a first attempt, or the best of some if that is not proven."""
-        weights, highest = self.weights, float(self.weights.max(initial=0.0))
+        weights, xp = self.weights, array_module(self.weights)
+        highest = max(float(weights.max()), 0.0) if weights.size else 0.0
         if self.request.cardinality == "any":
-            lifted = np.maximum(weights, -highest) if highest > 0 else np.sign(weights)
+            lifted = xp.maximum(weights, -highest) if highest > 0 else xp.sign(weights)
             return self._attempted(lifted, BITS)
         best = self._attempted(weights, BITS)
         coarse = BITS - 2 - (self.graph.order + 1).bit_length()
         factor = 1.0
         while not (best.proof.proven or self.request.control.stopped):
             factor *= FAR_BELOW
-            floor = -factor * max(magnitude(self.weights[self.pairs_of(best.mate)]), highest)
+            floor = -factor * max(magnitude(self._paid_of(best.mate)), highest)
             is_last = not floor or magnitude(weights) <= -floor
             further = (
                 self._attempted(weights, coarse)
                 if is_last
-                else self._attempted(np.maximum(weights, floor), BITS)
+                else self._attempted(xp.maximum(weights, floor), BITS)
             )
             best = min(best, further, key=lambda outcome: outcome.proof.gap)
             if is_last:
@@ -290,7 +308,7 @@ class _Problem:
         places = min(bits - math.frexp(magnitude(weights))[1], _places_of(weights))
         whole = _counted(weights, places)
         if self.request.cardinality == "any":
-            return self.outcome_of(self.solution_for(whole, 0), 0, places)
+            return self._settled(self.solution_for(whole, 0), whole, 0, places)
         level, fitting = self._level_for(whole), -FULLEST // 2
         solution = self.solution_for(whole, max(level, fitting))
         if level < fitting and (solution.mate < 0).any() and solution.is_optimal:
@@ -298,30 +316,38 @@ class _Problem:
             whole = _counted(weights, places)
             level = self._level_for(whole)
             solution = self.solution_for(whole, level)
-        return self.outcome_of(solution, max(level, fitting), places)
+        return self._settled(solution, whole, max(level, fitting), places)
+
+    def _settled(
+        self, solution: GeneralWeightSolution, whole: Any, level: int, places: int
+    ) -> Outcome:
+        """The outcome of floats. What the rounding of a device leaves unproven, the host ends."""
+        outcome = self.outcome_of(solution, level, places)
+        if self.fallback is None or solution.entries is None or outcome.proof.proven:
+            return outcome
+        start = GeneralWeightStart(solution.mate, solution.vertex_dual)
+        solution = self.fallback(self._host_task(whole, level, start))
+        return self.outcome_of(solution, level, places)
 
     def _level_for(self, whole: np.ndarray) -> int:
         return -(self.graph.order * (int(magnitude_of(whole)) + 1) + 2)
 
     # -- what is proven ----------------------------------------------------------------------------
 
-    def pairs_of(self, mate: np.ndarray) -> np.ndarray:
-        """The places of the matched edges in the graph's arrays, one for each."""
-        indptr, indices = (array_of(np, part) for part in (self.graph.indptr, self.graph.indices))
+    def _paid_of(self, mate: np.ndarray, entries: Any = None) -> np.ndarray:
+        """The weights of the matched edges, whose places in the graph's arrays may be given."""
+        if entries is not None:
+            return array_of(np, self.weights[array_of(array_module(self.weights), entries)])
+        parts = self.graph.indptr, self.graph.indices, self.weights
+        indptr, indices, weights = (array_of(np, part) for part in parts)
         owners = np.repeat(np.arange(mate.size, dtype=np.int32), np.diff(indptr))
-        is_matched = (mate[owners] == indices) & (owners < indices)
-        return np.flatnonzero(is_matched)
+        return weights[(mate[owners] == indices) & (owners < indices)]
 
     def outcome_of(
         self, solution: GeneralWeightSolution, level: int, places: int | None = None
     ) -> Outcome:
-        """The outcome of a solution whose duals are integers, of floats if `places` is given.
-
-        Floats are on the host.
-        """
-        paid = solution.paid
-        if paid is None or places is not None:
-            paid = array_of(np, self.weights)[self.pairs_of(solution.mate)]
+        """The outcome of a solution whose duals are integers, of floats if `places` is given."""
+        paid = self._paid_of(solution.mate, solution.entries)
         vertex_dual, sets = solution.vertex_dual, solution.odd_sets
         common: Any = level
         if places is not None:
@@ -389,20 +415,23 @@ def _float_sum(terms: list[float]) -> float:
         raise ValueError(f"weights up to {largest} have sums beyond float64: scale them") from None
 
 
-def _counted(weights: np.ndarray, places: int) -> np.ndarray:
+def _counted(weights: Any, places: int) -> Any:
     """The floats times 2**places, rounded up to integers."""
+    xp = array_module(weights)
     with np.errstate(under="ignore"):
-        whole = np.ceil(np.ldexp(weights, places))
+        whole = xp.ceil(xp.ldexp(weights, places))
     whole[(whole <= 0) & (weights > 0)] = 1  # what has become 0 on the way
     return whole.astype(np.int64)
 
 
-def _places_of(weights: np.ndarray) -> int:
+def _places_of(weights: Any) -> int:
     """The least number of places after which no binary digit of a weight is left."""
-    mantissas, exponents = np.frexp(weights[weights != 0])
-    whole = np.ldexp(mantissas, BITS).astype(np.int64)
-    last = np.frexp((whole & -whole).astype(np.float64))[1]  # 1 for the last digit of a mantissa
-    return BITS + 1 - int((exponents + last).min(initial=BITS))
+    xp = array_module(weights)
+    mantissas, exponents = xp.frexp(weights[weights != 0])
+    whole = xp.ldexp(mantissas, BITS).astype(np.int64)
+    last = xp.frexp((whole & -whole).astype(np.float64))[1]  # 1 for the last digit of a mantissa
+    first = int((exponents + last).min()) if whole.size else BITS
+    return BITS + 1 - min(first, BITS)
 
 
 def _as_floats(duals: np.ndarray, places: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.general import weights as front_door
+from gpumatch.problems import general_weights
 from tests.cpu.general.greedy import random_graph, with_both_entries
 
 cp = pytest.importorskip("cupy")
@@ -51,8 +52,7 @@ def test_random_graphs(monkeypatch, cardinality, maximize, dtype):
         values = graph[2] if maximize else -graph[2]
         there, here = sources_of((*graph[:2], values), dtype)
         with monkeypatch.context() as patch:
-            if dtype != np.float64:
-                patch.setattr(front_door, "weighted_of", refuse)
+            patch.setattr(front_door, "weighted_of", refuse)
             m = match(there, cardinality=cardinality, maximize=maximize)
         assert m.stats["backend"] == "cuda"
         assert m.proven
@@ -66,20 +66,65 @@ def test_random_graphs(monkeypatch, cardinality, maximize, dtype):
     assert odd > 0
 
 
-def test_a_bipartite_graph_needs_no_host(monkeypatch):
-    rng = np.random.default_rng(3)
-    A = nx.to_scipy_sparse_array(nx.grid_2d_graph(6, 5), dtype=np.int64, format="coo")
-    upper = A.row < A.col
-    values = rng.integers(-3, 20, upper.sum())
-    half = csr_array((values, (A.row[upper], A.col[upper])), shape=A.shape)
+def bipartite_graph(rng, count, values):
+    """A grid without some of its edges: it has isolated vertices, and leaves vertices unmatched."""
+    A = nx.to_scipy_sparse_array(nx.grid_2d_graph(*count), dtype=np.int64, format="coo")
+    kept = (A.row < A.col) & (rng.random(A.nnz) < 0.7)
+    half = csr_array((values(kept.sum()), (A.row[kept], A.col[kept])), shape=A.shape)
     graph = (half + half.T).tocsr()
     graph.sort_indices()
-    there, here = sources_of((graph.indptr, graph.indices, graph.data))
-    monkeypatch.setattr(on_device, "_by_host", refuse)
-    for cardinality in ("any", "perfect"):
+    return graph.indptr, graph.indices, graph.data
+
+
+@pytest.mark.parametrize("cardinality", ["any", "maximum"])
+@pytest.mark.parametrize(
+    ("dtype", "scale", "most"),
+    [(np.int64, 1, 20), (np.int64, 1, 10**12), (np.float32, 1.0, 20), (np.float64, 1e-30, 10**9)],
+)
+def test_a_bipartite_graph_needs_no_host(monkeypatch, dtype, scale, most, cardinality):
+    rng = np.random.default_rng(3)
+    graph = bipartite_graph(rng, (7, 5), lambda count: scale * rng.integers(-3, most, count))
+    there, here = sources_of(graph, dtype)
+    with monkeypatch.context() as patch:
+        patch.setattr(front_door, "weighted_of", refuse)
+        patch.setattr(general_weights, "GeneralWeightStart", refuse)
+        patch.setattr(general_weights._Problem, "_host_task", refuse)
+        m = match(there, cardinality=cardinality)
+    assert m.proven
+    assert m.stats["odd_cycles"] == 0
+    assert m.unmatched.size > 0
+    same = match(here, cardinality=cardinality)
+    assert m.objective == pytest.approx(same.objective, rel=1e-15)
+    assert cardinality == "any" or m.size == same.size
+    gm.verify(here, m)
+
+
+def test_a_perfect_matching_of_a_bipartite_graph_needs_no_host(monkeypatch):
+    rng = np.random.default_rng(4)
+    A = nx.to_scipy_sparse_array(nx.grid_2d_graph(6, 5), dtype=np.float64, format="csr")
+    half = csr_array(A.multiply(rng.normal(size=A.shape)))
+    graph = csr_array(half + half.T)
+    graph.sort_indices()
+    there, here = sources_of((graph.indptr, graph.indices, graph.data), np.float64)
+    with monkeypatch.context() as patch:
+        patch.setattr(general_weights._Problem, "_host_task", refuse)
+        m = match(there, cardinality="perfect", maximize=False)
+    assert m.proven
+    assert m.size == 15
+    same = match(here, cardinality="perfect", maximize=False)
+    assert m.objective == pytest.approx(same.objective)
+    gm.verify(here, m)
+
+
+def test_the_host_ends_what_rounding_leaves_unproven(monkeypatch):
+    monkeypatch.setattr(on_device, "_allowed", lambda *_: np.inf)
+    rng = np.random.default_rng(5)
+    for cardinality in ("any", "maximum"):
+        indptr, indices, weights = random_graph(rng, 40, "integers")
+        there, here = sources_of((indptr, indices, weights / 7), np.float64)
         m = match(there, cardinality=cardinality)
         assert m.proven
-        assert m.objective == match(here, cardinality=cardinality).objective
+        assert m.objective == pytest.approx(match(here, cardinality=cardinality).objective)
         gm.verify(here, m)
 
 
