@@ -15,6 +15,7 @@ _ALREADY_CONVERTED = "Runs by itself only where the graph has been converted bef
 _FUNCTIONS = {
     "bipartite_min_edge_cover": "`matching_algorithm` must be one of the functions here.",
     "color": _ALREADY_CONVERTED,
+    "edge_bfs": f"Simple directed graphs, from one node or all. {_ALREADY_CONVERTED}",
     "eppstein_matching": f"{_NO_DIRECTIONS} The same as `hopcroft_karp_matching`.",
     "hopcroft_karp_matching": f"{_NO_DIRECTIONS} Runs gpumatch's own engine.",
     "is_bipartite": _ALREADY_CONVERTED,
@@ -30,6 +31,7 @@ _FUNCTIONS = {
     "minimum_weight_full_matching": "Undirected simple graphs only. Never makes a dense matrix.",
     "sets": _ALREADY_CONVERTED,
     "to_vertex_cover": f"{_NO_DIRECTIONS} Extends the matching first if it is not maximum.",
+    "transitive_closure": "Simple directed graphs without data, if a call names the backend.",
 }
 
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from numbers import Integral, Rational, Real
 from typing import Any, NamedTuple
 
@@ -145,6 +145,12 @@ class NodeGraph:
     def degrees(self) -> np.ndarray:
         """How many neighbours each node has; of a directed graph, how many successors."""
         return np.diff(self.indptr)
+
+    @functools.cached_property
+    def heads(self) -> list[list[int]]:
+        """The neighbours of each node as lists."""
+        flat, ends = self.indices.tolist(), self.indptr.tolist()
+        return [flat[begin:end] for begin, end in pairwise(ends)]
 
     def value(self, name: Hashable) -> np.ndarray:
         """The values of an edge attribute, in the order of `indices`."""

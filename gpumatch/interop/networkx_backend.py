@@ -89,6 +89,12 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
     G, algorithm = given["G"], given.get("matching_algorithm")
     if G.is_directed() and name in NO_DIRECTIONS:
         return "the graph is directed: networkx then goes along the directions only"
+    if name in CHAINS and (G.is_multigraph() or not G.is_directed()):
+        return "it is for simple directed graphs only"
+    if name == "transitive_closure" and _has_data(G):
+        return "the result would lose the data of the graph"
+    if name == "edge_bfs" and not _begins_simply(**given):
+        return "networkx has several nodes to begin from, or orientations"
     if G.is_multigraph() and name == "minimum_weight_full_matching":
         return "a multigraph may have several weights for an edge"
     if algorithm is not None and _name_of(algorithm) not in FOR_COVERS:
@@ -96,6 +102,16 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
     if name == "bipartite_min_edge_cover" and _name_of(algorithm) == ANY_GRAPH:
         return "networkx takes each edge of that algorithm from one end only"
     return True
+
+
+def _has_data(G: Any) -> bool:
+    if isinstance(G, NodeGraph):
+        return False
+    return any(chain([G.graph], G.nodes.values(), (data for _, _, data in G.edges(data=True))))
+
+
+def _begins_simply(G: Any, source: Any = None, orientation: Any = None) -> bool:
+    return orientation is None and (source is None or source in G)
 
 
 def _name_of(algorithm: Any) -> str | None:
@@ -106,6 +122,8 @@ def _name_of(algorithm: Any) -> str | None:
 def should_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
     """True if converting the graph repays; else why not. A call that names the backend runs."""
     G = inspect.signature(FUNCTIONS[name]).bind(*args, **kwargs).arguments["G"]
+    if name == "transitive_closure":
+        return "its result is a graph of this backend"
     cache = getattr(G, "__networkx_cache__", None) or {}
     if cache.get("backends", {}).get(BACKEND):
         return True  # converted already
@@ -352,6 +370,46 @@ def _named(cycle: list[Hashable]) -> str:
     return f"It has an odd cycle of {len(cycle)} nodes: {shown}."
 
 
+# -- chains --------------------------------------------------------------------------------------
+
+
+def transitive_closure(G: NodeGraph, reflexive: bool | None = False) -> NodeGraph:
+    """By one search from each node. A matching of the result gives the fewest chains (Dilworth)."""
+    if reflexive not in (None, True, False):
+        raise nx.NetworkXError("Incorrect value for the parameter `reflexive`")
+    reached = []
+    for root in range(len(G)):
+        found = dict.fromkeys(head for _, head in _edges_from(G, [root]))
+        if reflexive:
+            found[root] = None
+        elif reflexive is None and root not in G.heads[root]:
+            found.pop(root, None)
+        reached.append(found)
+    indptr = np.concatenate([[0], np.cumsum([len(found) for found in reached], dtype=np.int64)])
+    indices = np.fromiter(chain.from_iterable(reached), np.int32, int(indptr[-1]))
+    return NodeGraph(G.nodes, indptr, indices, {}, directed=True)
+
+
+def edge_bfs(
+    G: NodeGraph, source: Hashable | None = None, orientation: str | None = None
+) -> Iterator[tuple[Hashable, Hashable]]:
+    roots = range(len(G)) if source is None else [G.number[source]]
+    for tail, head in _edges_from(G, roots):
+        yield G.nodes[tail], G.nodes[head]
+
+
+def _edges_from(G: NodeGraph, roots: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The edges that paths from the roots have, breadth first."""
+    queue = list(roots)
+    is_found = set(queue)
+    for tail in queue:  # it grows
+        for head in G.heads[tail]:
+            if head not in is_found:
+                is_found.add(head)
+                queue.append(head)
+            yield tail, head
+
+
 # -- into our front doors --------------------------------------------------------------------------
 
 
@@ -391,6 +449,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for function in (
         bipartite_min_edge_cover,
         color,
+        edge_bfs,
         eppstein_matching,
         hopcroft_karp_matching,
         is_bipartite,
@@ -406,6 +465,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         minimum_weight_full_matching,
         sets,
         to_vertex_cover,
+        transitive_closure,
     )
 }
 NO_DIRECTIONS = {
@@ -419,8 +479,10 @@ NO_DIRECTIONS = {
 }
 ANY_GRAPH = "max_weight_matching"
 FOR_COVERS = {ANY_GRAPH, "eppstein_matching", "hopcroft_karp_matching"}
+CHAINS = {"edge_bfs", "transitive_closure"}
 QUICK = {
     "color",
+    "edge_bfs",
     "is_bipartite",
     "is_bipartite_node_set",
     "is_edge_cover",

@@ -21,6 +21,26 @@ from gpumatch.interop.networkx import NodeGraph
 ODD = nx.cycle_graph(5)
 
 
+@pytest.mark.parametrize("reflexive", [False, True, None])
+def test_closures_and_searches_are_those_of_networkx(reflexive):
+    graphs = [nx.gnp_random_graph(n, 1.5 / max(n, 1), n, directed=True) for n in range(12)]
+    graphs.append(nx.relabel_nodes(graphs[9], lambda node: ("a", -node)))
+    graphs.append(nx.DiGraph([(0, 0), (0, 1), (1, 2), (2, 1)]))
+    for G in graphs:
+        assert backend.can_run("transitive_closure", (G, reflexive), {}) is True
+        found = backend.convert_to_nx(backend.transitive_closure(converted(G), reflexive))
+        wanted = nx.transitive_closure(G, reflexive)
+        assert found.is_directed()
+        assert list(found) == list(wanted)
+        assert set(found.edges) == set(wanted.edges)
+        for source in (None, *G):
+            assert backend.can_run("edge_bfs", (G, source), {}) is True
+            edges = list(backend.edge_bfs(converted(G), source))
+            assert edges == list(nx.edge_bfs(G, source))
+    with pytest.raises(nx.NetworkXError, match="reflexive"):
+        backend.transitive_closure(converted(G), 7)
+
+
 @st.composite
 def bipartite_graphs(draw, connected=False):
     """Graphs with nodes of several types in any order, isolated ones and weights among them."""
