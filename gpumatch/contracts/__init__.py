@@ -424,7 +424,8 @@ class GeneralMatchingTask:
         The matching to extend: the mate of each vertex, -1 means unmatched.
     part : int8 array
         Written at the end: the part of the Gallai–Edmonds decomposition that each vertex is in,
-        `OUTER` for D, `INNER` for A and `PERFECT` for C.
+        `OUTER` for D, `INNER` for A and `PERFECT` for C. One unmatched vertex may be left as
+        `PERFECT`: then a search from it alone writes the parts that are missing.
     solve_cover : callable
         An algorithm for matchings of bipartite graphs on the host, for the graph's double cover.
     control : Control
@@ -450,6 +451,11 @@ class GeneralMatchingTask:
     PERFECT: ClassVar[int] = 0
     OUTER: ClassVar[int] = 1
     INNER: ClassVar[int] = 2
+
+    @property
+    def is_decomposed(self) -> bool:
+        """True if the parts of all vertices are known, once the matching is maximum."""
+        return not bool(((self.mate < 0) & (self.part == self.PERFECT)).any())
 
 
 @dataclasses.dataclass

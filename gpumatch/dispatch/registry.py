@@ -382,6 +382,9 @@ COMPONENTS = {
 DOUBLE_COVERS = {"cpu": _CPU + "matching.engine:run"}
 """The functions that match double covers of general graphs, held on the host, by backend."""
 
+DECOMPOSE = _CPU + "general.matching:decompose"
+"""The function that writes the parts of a graph that its largest matching has left open."""
+
 B_MATCHING = _CPU + "matching.b_matching:run"
 """The function that finds maximum b-matchings, on the host."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.dispatch.arguments import checked_flag, checked_seed, checked_threads, refuse_unknown
 from gpumatch.dispatch.backends import Choice, choose_general
-from gpumatch.dispatch.registry import DOUBLE_COVERS, BackendName, load
+from gpumatch.dispatch.registry import DECOMPOSE, DOUBLE_COVERS, BackendName, load
 from gpumatch.general.device_graph import graph_on_device, home_of, is_on_device
 from gpumatch.general.graph import Graph, pattern_of
 from gpumatch.numeric.arrays import array_of, count_matched, first_true, index_array
@@ -77,6 +79,10 @@ def maximum_matching(
 
     Notes
     -----
+    The search may end with one vertex that no augmenting path can lead to. Then the parts of what
+    hangs on it are found when the result is asked for them, from the arrays of the graph. If these
+    have changed since, that is a RuntimeError.
+
     O(n m α(n)) at worst for n vertices and m edges, with the inverse Ackermann function α; a small
     multiple of O(n + m) on most graphs. ``docs/algorithms/general.md`` describes the algorithm.
 
@@ -117,7 +123,10 @@ def maximum_matching(
     def result(proof: np.ndarray | None) -> GeneralMatching:
         facts = stats | control.statistics()
         parts = None if proof is None else array_of(home, proof)
-        return GeneralMatching(array_of(home, mate), parts, nodes=graph.nodes, stats=facts)
+        decompose = None if proof is None else _decomposing(task, home)
+        return GeneralMatching(
+            array_of(home, mate), parts, decompose, nodes=graph.nodes, stats=facts
+        )
 
     proven = False
     try:
@@ -130,6 +139,27 @@ def maximum_matching(
         if control.shows_bar:
             control.close(_size(mate))
     return result(part if proven else None)
+
+
+def _decomposing(task: GeneralMatchingTask, home: Any) -> Callable[[], Any] | None:
+    """What finds the parts that a maximum matching has left open; None if it has left none."""
+    if task.is_decomposed:
+        return None
+    mate, sums = array_of(np, task.mate).copy(), _sums_of(task)
+
+    def decompose() -> Any:
+        if _sums_of(task) != sums:
+            raise RuntimeError("the arrays of the graph have changed since it was matched")
+        arrays = {name: array_of(np, getattr(task, name)) for name in ("indptr", "indices", "part")}
+        own = dataclasses.replace(task, **arrays, mate=mate, control=Control())
+        load(DECOMPOSE)(own)
+        return array_of(home, own.part)
+
+    return decompose
+
+
+def _sums_of(task: GeneralMatchingTask) -> list[int]:
+    return [int(array.sum(dtype=np.int64)) for array in (task.indptr, task.indices)]
 
 
 def _arrays_for(choice: Choice, graph: Graph, initial: Any) -> tuple[Any, Any, Any, Any]:

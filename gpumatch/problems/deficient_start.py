@@ -18,7 +18,7 @@ import numpy as np
 from gpumatch.contracts import Control, GeneralMatchingTask
 from gpumatch.contracts.general_weights import GeneralWeightStart
 from gpumatch.dispatch.backends import choose_general
-from gpumatch.dispatch.registry import DOUBLE_COVERS, load
+from gpumatch.dispatch.registry import DECOMPOSE, DOUBLE_COVERS, load
 from gpumatch.general.graph import Graph
 from gpumatch.numeric.arrays import array_of
 
@@ -43,7 +43,8 @@ def largest_matching(
         threads,
         seed,
     )
-    return task if choice.search()(task) else None
+    has_ended = choice.search()(task) and (task.is_decomposed or load(DECOMPOSE)(task))
+    return task if has_ended else None
 
 
 def deficient_start(

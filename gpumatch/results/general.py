@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,7 @@ class GeneralMatching(Mates):
         self,
         mate: np.ndarray,
         part: np.ndarray | None,
+        decompose: Callable[[], np.ndarray] | None = None,
         *,
         nodes: list[Hashable] | None,
         stats: dict[str, Any],
@@ -125,11 +126,16 @@ class GeneralMatching(Mates):
         super().__init__(mate, nodes)
         self.proven = part is not None
         self.stats = stats
-        self._part = part
+        self._part, self._decompose = part, decompose
 
     def __repr__(self) -> str:
         proof = "maximum" if self.proven else "not proven maximum"
         return f"GeneralMatching(size {self.size}, {proof}, {self.stats.get('algorithm')})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.proven:
+            self._marks()  # a copy has no graph
+        return self.__dict__
 
     def gallai_edmonds(self) -> tuple[Any, Any, Any]:
         """The Gallai–Edmonds decomposition of the graph, which every maximum matching has.
@@ -199,5 +205,7 @@ class GeneralMatching(Mates):
         """The vertices of D, A and C, as bool arrays."""
         if self._part is None:
             raise ValueError("the matching is not proven maximum: there is no decomposition")
+        if self._decompose is not None:
+            self._part, self._decompose = self._decompose(), None
         task, part = GeneralMatchingTask, self._part
         return part == task.OUTER, part == task.INNER, part == task.PERFECT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -281,3 +283,20 @@ def test_a_graph_without_edges(n):
     assert m.unmatched.tolist() == [*range(n)]
     assert m.edges().shape == (0, 2)
     assert m.gallai_edmonds()[0].tolist() == [*range(n)]
+
+
+def test_parts_that_a_search_has_left_are_found_when_asked_for():
+    """Of an odd component whose one unmatched vertex no path can reach."""
+    edges = factor_critical(40, np.random.default_rng(2))
+    graph = gm.general.graph.pattern_of((edges, None))
+    m = gm.general.maximum_matching(graph)
+    again = pickle.loads(pickle.dumps(m))
+    assert again.gallai_edmonds()[0].tolist() == m.gallai_edmonds()[0].tolist()
+    assert m.gallai_edmonds()[0].size == graph.order
+    m = gm.general.maximum_matching(graph)
+    m.mate[:] = -1  # the caller's own
+    assert m.tutte_berge_set().size == 0
+    m = gm.general.maximum_matching(graph)
+    graph.indices[:] = 0
+    with pytest.raises(RuntimeError, match="have changed"):
+        m.gallai_edmonds()

@@ -11,6 +11,11 @@ vertex u to a vertex v does one of these:
   inner vertices on it become one blossom, all of whose vertices are outer;
 - v is inner, or in the same blossom as u: nothing.
 
+If a tree has read much, and few vertices are left to try, it is dissolved, and its root tried last.
+So the last one often is the only unmatched vertex without a tree that stays. No path can lead from
+it, because the other end would be another such vertex. The caller may do without its tree, which
+would read all of a large graph to label its vertices.
+
 A tree that finds no augmenting path stays. Each neighbour of its outer vertices is in it, so no
 other tree ever meets an outer vertex of it. Its inner vertices are as good as taken away.
 
@@ -39,7 +44,9 @@ ROOT, and the even one before it stays empty.
 ``mate[v]``      the mate of v, -1 means unmatched
 ``place[v]``     0 if v is in no tree; the slot that it has or had if v is outer, minus the slot if
                  v is inner; OUTSIDE if the search must not enter it. Such a vertex counts as inner
-``roots``        the vertices that are unmatched at first, those before ``counts[NEXT]`` tried
+``roots``        the vertices that are unmatched at first: ``counts[END]`` in this round, of which
+                 ``roots[:counts[NEXT]]`` were tried; ``roots[:counts[LATER]]`` come once more in
+                 the next round
 ``vertex[s]``    the vertex in slot s, for slots from ROOT on and before ``counts[TOP]``
 ``queue``        the outer slots of the tree that grows, in the order in which they became that;
                  ``queue[:counts[HEAD]]`` are scanned, ``queue[:counts[TAIL]]`` are all
@@ -86,6 +93,15 @@ _HEAD, _TAIL, _FOUND, _READ, _WALKS, _NEXT, _TOP, _BEFORE, _SPENT = range(9)
 """Of edges, ``counts[BEFORE]`` were read before the tree that grows, ``counts[SPENT]`` by trees
 that were dissolved.
 """
+_END, _LATER, _OPEN, _SPARED, _PATIENCE, _COUNTS = range(9, 15)
+"""``counts[OPEN]`` roots are unmatched and have no tree that stays; the search ends when there are
+``counts[SPARED]``. A tree of the first round reads ``counts[PATIENCE]`` edges if few are open.
+"""
+FEW, PART = 8, 32
+"""So many roots are few, and then a tree of the first round may read the entries divided by PART.
+So trees that are dissolved for that read a quarter of the entries at most.
+"""
+_FOREVER = 2**62
 _ROOT = 3  # the slot 0 would look like no tree
 _MOST_WALKS = 2**31 - 1
 SLACK, LEAST = 0.1, 2**14
@@ -119,6 +135,7 @@ def search(
     control: Control,
     budget: int = BUDGET,
     share: float = np.inf,
+    spared: int = 0,
 ) -> bool:
     """Extend a matching to a maximum one of the vertices that are not OUTSIDE.
 
@@ -129,8 +146,8 @@ def search(
     mate : int32 array
         The matching. It holds one whenever Python runs.
     label : int32 array
-        0 for each vertex, or `OUTSIDE`. At the end above 0 for D and below 0 for A of what is not
-        OUTSIDE.
+        0 for each vertex, or `OUTSIDE`, or the label of a search before this one. At the end above
+        0 for D and below 0 for A of what is not OUTSIDE.
     control : Control
     budget : int
         Edges that are read between two returns to Python.
@@ -138,6 +155,8 @@ def search(
         The search gives up when trees that were dissolved have read more than this share of the
         entries for each share of the roots tried, and `SLACK`. Trees that stay do not count: they
         read each entry once in all, whatever the matching that a search begins with.
+    spared : {0, 1}
+        With 1, one unmatched vertex may keep the label 0, and what its tree would label, too.
 
     Returns
     -------
@@ -148,7 +167,10 @@ def search(
     roots = np.flatnonzero((mate < 0) & (label == 0)).astype(np.int32)
     if roots.size:
         matched = int(np.count_nonzero(mate >= 0)) // 2
-        forest, counts = _empty_forest(mate, label, roots), np.zeros(9, np.int64)
+        forest, counts = _empty_forest(mate, label, roots), np.zeros(_COUNTS, np.int64)
+        counts[_END] = counts[_OPEN] = roots.size
+        counts[_SPARED] = spared
+        counts[_PATIENCE] = indices.size // PART if spared else _FOREVER
         if share < np.inf:
             budget = min(budget, max(int(SLACK * indices.size), LEAST))
         is_done = is_stopped = False
@@ -157,7 +179,8 @@ def search(
                 indptr, indices, budget,  # IN
                 forest, counts,  # OUT
             )  # fmt: skip
-            allowed = share * counts[_NEXT] / roots.size + SLACK
+            tried = max(roots.size - int(counts[_END] - counts[_NEXT]), 1)
+            allowed = share * tried / roots.size + SLACK
             is_stopped = not is_done and (
                 control.tick(matched + int(counts[_FOUND]))
                 or counts[_SPENT] > allowed * indices.size
@@ -198,14 +221,40 @@ def _grow(indptr, indices, budget, forest, counts):
             counts[_HEAD] += 1
             _foresee(indptr, indices, forest, counts)
             _scan(s, indptr, indices, forest, counts)
-        elif counts[_NEXT] < len(forest.roots):
-            root = np.int64(forest.roots[counts[_NEXT]])
-            counts[_NEXT] += 1
-            if forest.mate[root] < 0:
-                _plant(root, forest, counts)
-        else:
+            if counts[_OPEN] <= FEW and counts[_READ] - counts[_BEFORE] > counts[_PATIENCE]:
+                _postpone(forest, counts)
+            continue
+        if counts[_TAIL] > 0:  # of a tree that stays
+            counts[_HEAD] = counts[_TAIL] = 0
+            counts[_OPEN] -= 1
+        if counts[_OPEN] <= counts[_SPARED]:
             return True
+        if counts[_NEXT] == counts[_END]:
+            counts[_END], counts[_NEXT], counts[_LATER] = counts[_LATER], 0, 0
+            counts[_PATIENCE] = _FOREVER
+        root = np.int64(forest.roots[counts[_NEXT]])
+        counts[_NEXT] += 1
+        if forest.mate[root] < 0:
+            _plant(root, forest, counts)
     return False
+
+
+@kernel
+def _postpone(forest, counts):
+    """Dissolve a tree that has not ended, and try its root in the next round."""
+    if counts[_HEAD] == counts[_TAIL]:
+        return
+    forest.roots[counts[_LATER]] = forest.vertex[_ROOT]
+    counts[_LATER] += 1
+    _dissolve(forest, counts)
+
+
+@kernel
+def _dissolve(forest, counts):
+    for t in range(_ROOT, counts[_TOP]):
+        forest.place[forest.vertex[t]] = 0
+    counts[_HEAD] = counts[_TAIL] = 0
+    counts[_SPENT] += counts[_READ] - counts[_BEFORE]
 
 
 @kernel
@@ -373,8 +422,7 @@ def _augment(s, v, forest, counts):
     """Flip the path from the root to slot ``s`` and on to unmatched ``v``; dissolve the tree."""
     mate, vertex = forest.mate, forest.vertex
     count = _list_edges(s, forest)
-    for t in range(_ROOT, counts[_TOP]):
-        forest.place[vertex[t]] = 0
+    _dissolve(forest, counts)
     for k in range(count):
         a, b = vertex[forest.path[k, 0]], vertex[forest.path[k, 1]]
         mate[a] = b
@@ -382,9 +430,8 @@ def _augment(s, v, forest, counts):
     u = vertex[s]
     mate[u] = v
     mate[v] = u
-    counts[_HEAD] = counts[_TAIL] = 0
     counts[_FOUND] += 1
-    counts[_SPENT] += counts[_READ] - counts[_BEFORE]
+    counts[_OPEN] -= 2
 
 
 @kernel

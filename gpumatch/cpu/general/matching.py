@@ -7,6 +7,9 @@
 3. Trees from all vertices that the odd cycles have left grow until they meet (`trees`).
 4. Trees with blossoms match what is unmatched then (`blossoms`).
 
+If one vertex is left that can have no path, its tree is not grown before its vertices' parts are
+asked for (`decompose`): it may read all of the graph.
+
 The parts of the Gallai–Edmonds decomposition are D and A of the double cover, and of the rest the
 outer and the inner vertices of the trees with blossoms.
 
@@ -34,7 +37,7 @@ from gpumatch.contracts import GeneralMatchingTask
 from gpumatch.cpu.general import blossoms, double_cover, karp_sipser, trees
 from gpumatch.numeric.arrays import count_matched
 
-__all__ = ["run", "search_rest"]
+__all__ = ["decompose", "run", "search_rest"]
 
 SHARE = 0.2
 """The share of the entries that trees may read in vain after Karp–Sipser; see `blossoms.search`.
@@ -87,12 +90,17 @@ def search_rest(task: GeneralMatchingTask) -> bool:
     return _search_blossoms(task)
 
 
-def _search_blossoms(task: GeneralMatchingTask, share: float = np.inf) -> bool:
+def decompose(task: GeneralMatchingTask) -> bool:
+    """Write the parts that a maximum matching's last unmatched vertex tells; False if stopped."""
+    return _search_blossoms(task, spared=0)
+
+
+def _search_blossoms(task: GeneralMatchingTask, share: float = np.inf, spared: int = 1) -> bool:
     """Match the rest tree by tree, and write its parts; False if stopped, or too much was read."""
     with task.control.part("blossoms"):
         label = np.where(task.part == task.PERFECT, np.int32(0), blossoms.OUTSIDE)
-        graph = task.indptr, task.indices
-        if not blossoms.search(*graph, task.mate, label, task.control, share=share):
+        arrays = task.indptr, task.indices, task.mate, label
+        if not blossoms.search(*arrays, task.control, share=share, spared=spared):
             return False
     task.part[label > 0] = task.OUTER
     task.part[(label < 0) & (label != blossoms.OUTSIDE)] = task.INNER

@@ -51,7 +51,7 @@ def run(task: GeneralMatchingTask) -> bool:
         return odd_cycles is not None
     with control.part("trees"):
         unmatched = trees.search(task, count_matched(mate) // 2)
-    if not unmatched:
+    if unmatched is None or unmatched < 2:  # one has no other to lead to
         return unmatched is not None
     return _go_on_on_the_host(task)
 

@@ -76,6 +76,28 @@ def test_random_small_graphs_from_any_start(share):
     check_sizes(graphs, orders, rng=rng, share=share)
 
 
+def test_one_tree_is_left_to_those_who_ask_for_it():
+    """A second search grows it, and both together label what one search does."""
+    rng = np.random.default_rng(3)
+    left = 0
+    for k in range(60):
+        edges, _ = with_parts(k % 4, k % 7 + 1, 20, rng) if k % 2 else (factor_critical(40, rng), 0)
+        graph = pattern_of((edges, None))
+        mate, label = start(graph, rng, 0.6), np.zeros(graph.order, np.int32)
+        arrays = graph.indptr, graph.indices, mate, label
+        assert blossoms.search(*arrays, Control(), spared=1)
+        before = mate.copy()
+        left += int(np.count_nonzero((mate < 0) & (label == 0)))
+        assert np.count_nonzero((mate < 0) & (label == 0)) <= 1
+        assert blossoms.search(*arrays, Control())
+        assert np.array_equal(mate, before)
+        whole = searched(edges)
+        assert np.count_nonzero(mate >= 0) == 2 * whole.size
+        for ours, theirs in zip(result_of(mate, label).part_ind(), whole.part_ind()):
+            assert np.array_equal(ours, theirs)
+    assert left > 20
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_nested_blossoms(seed):
     """All vertices of a factor-critical graph are outer, whatever is matched first."""
@@ -174,15 +196,16 @@ FAULTS = {
     "absorbed vertices are not scanned": (
         "            _scan(s, indptr", "            s % 2 and _scan(s, indptr"
     ),
-    "a tree is not dissolved": ("        forest.place[vertex[t]] = 0", "        pass"),
+    "a tree is not dissolved": ("        forest.place[forest.vertex[t]] = 0", "        pass"),
     "inner vertices are not dissolved": (
         "in range(_ROOT, counts[_TOP])", "in range(_ROOT, counts[_TOP], 2)"
     ),
     "a tree without a path is dissolved": (
-        "                _plant(root",
-        "                forest.place[forest.vertex[forest.queue[:counts[_TAIL]]]] = 0\n"
-        "                _plant(root",
+        "        if counts[_TAIL] > 0:  # of a tree that stays\n",
+        "        if counts[_TAIL] > 0:\n"
+        "            forest.place[forest.vertex[forest.queue[:counts[_TAIL]]]] = 0\n",
     ),
+    "a path counts as three roots": ("counts[_OPEN] -= 2", "counts[_OPEN] -= 3"),
     "the root is not dissolved": ("in range(_ROOT, counts", "in range(_ROOT + 1, counts"),
     "stamps of an earlier tree count": ("= -1, s, 0\n", "= -1, s, forest.far[s]\n"),
     "a segment of a path is lost": ("            waiting -= 1\n            path[waiting, 0]",

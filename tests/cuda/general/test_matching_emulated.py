@@ -117,7 +117,7 @@ def test_random_graphs(emulators, kind):
         went += len(gone_on)
         if kind == "bipartite":
             assert not gone_on
-    assert (went > 0) == (kind != "bipartite")
+    assert went > 0 or kind != "cycles"
 
 
 def bipartite(rng):
