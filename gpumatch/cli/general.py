@@ -113,14 +113,15 @@ def _certificate(
 
     if not (result.proven or getattr(result, "vertex_dual", None) is not None):
         return None
+    how: dict[str, Any] = {}
+    if not options.weights:
+        how["triangle"] = options.triangle or "both"
+    elif not result.proven and options.algorithm != "suitor":
+        how["optimal"] = False  # then the certificate has a bound
     with clock.part("certificate"):
         if options.weights and options.triangle:
             graph = gpumatch.general.Graph(*_weighted(graph, options))
-            proof = gpumatch.verify(graph, result)
-        elif options.weights:
-            proof = gpumatch.verify(graph, result)
-        else:
-            proof = gpumatch.verify(graph, result, triangle=options.triangle or "both")
+        proof = gpumatch.verify(graph, result, **how)
     return {"size": proof.size, "bound": proof.bound, "edges": proof.edges}
 
 

@@ -10,6 +10,7 @@ from scipy.io import mmwrite
 from scipy.sparse import coo_array
 
 from gpumatch import cli
+from gpumatch.cli.running import NOT_PROVEN
 from tests.cli.outcomes import assert_rejected
 
 EDGES = "0 1 5\n1 2 9\n0 2 6\n2 3 3\n3 4 1\n"
@@ -56,6 +57,16 @@ def test_the_best_total(gpumatch_cli, edges, more, objective, size):
     assert set(report) == KEYS | WEIGHT_KEYS
     assert (report["objective"], report["size"], report["gap"]) == (objective, size, 0)
     assert report["maximize"] is not ("--minimize" in more)
+
+
+def test_what_is_not_proven_tells_its_bound(gpumatch_cli, tmp_path):
+    """The duals of a weight that no perfect matching has leave no bit for those in use."""
+    path = tmp_path / "edges.txt"
+    path.write_text("0 1 1.5\n1 2 -2\n0 2 1e300\n2 3 1\n")
+    asked = str(path), "--general", "--weights", "--cardinality", "perfect"
+    report = told(gpumatch_cli, *asked, code=NOT_PROVEN)
+    assert (report["objective"], report["proven"]) == (2.5, False)
+    assert report["certificate"]["bound"] >= report["objective"] + report["gap"] / 2 > 1e280
 
 
 def test_suitor_tells_its_bound(gpumatch_cli, edges):
