@@ -34,12 +34,12 @@ def maximum_weight_matching(trial: Trial) -> None:
     }
     if trial.chance(0.2):
         options |= {"algorithm": "suitor", "cardinality": "any"}
-    stops = trial.chance(0.1)
-    if stops:
-        calls, last = itertools.count(1), trial.integer(1, 9)
-        options["callback"] = lambda _: next(calls) >= last
+    last = trial.integer(1, 9) if trial.chance(0.1) else None
     G = _given(trial, edges, weights)
-    trial.note(edges=edges, weights=weights, kind=kind, **options)
+    trial.note(edges=edges, weights=weights, kind=kind, last_call=last, **options)
+    if last is not None:
+        calls = itertools.count(1)
+        options["callback"] = lambda _: next(calls) >= last
     sizes = _best_of_sizes(edges, weights, max(n, 2), options["maximize"])
     slack = 1e-12 * abs(weights).max() if sizes and weights.dtype.kind == "f" else 0
     try:
@@ -54,7 +54,7 @@ def maximum_weight_matching(trial: Trial) -> None:
         require(sizes is None or bound >= max(sizes) - slack, "too low a bound")
         return
     gm.verify(G, m, optimal=m.proven)
-    require(m.proven or stops or kind in INEXACT, "a run to the end is not proven")
+    require(m.proven or last or kind in INEXACT, "a run to the end is not proven")
     if m.proven and sizes is not None:
         best = max(sizes) if options["cardinality"] == "any" else sizes[-1]
         best = best if m.maximize else -best
