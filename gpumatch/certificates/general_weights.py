@@ -53,10 +53,8 @@ from gpumatch.certificates.base import (
 from gpumatch.certificates.gaps import Proof, allowance_of, check_objective
 from gpumatch.certificates.general import checked_mates
 from gpumatch.certificates.slacks import (
-    HUGE,
-    SHRINK,
     at_most,
-    excess,
+    excess_of_any,
     most,
     nearest,
     parts_of,
@@ -365,12 +363,7 @@ def _repair(
     for part in parts_of(covers.dual):
         terms += [-part[tails], -part[heads]]
     terms += [-part[around] for part in covers.family.above]
-    if any(most(term) >= HUGE / 4 for term in terms):
-        missing = excess([np.nextafter(term * SHRINK, math.inf) for term in terms])
-        with np.errstate(over="ignore"):
-            missing = missing / SHRINK
-    else:
-        missing = excess(terms)
+    missing = excess_of_any(terms)
     repair = np.zeros(covers.dual.size)
     np.maximum.at(repair, tails, np.maximum(missing, 0.0))
     if not missing.size or not missing.max() > 0:

@@ -34,6 +34,7 @@ parts : list of float64 arrays
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -134,6 +135,27 @@ def excess(terms: list[Any]) -> Any:
     return total + abs(total) * ROUNDING
 
 
+def excess_of_any(terms: list[Any]) -> Any:
+    """The same for any finite numbers; a sum may be inf.
+
+    Sums with a number beyond `HUGE` are those of all numbers times `SHRINK`. Few of these sums have
+    one that this would round, below 2**-962; they are added in units.
+    """
+    if max(map(most, terms)) < HUGE:
+        return excess(terms)
+    xp = array_module(terms[0])
+    scale = xp.where(functools.reduce(xp.maximum, map(abs, terms)) >= HUGE, SHRINK, 1.0)
+    scaled = [term * scale for term in terms]
+    with np.errstate(over="ignore"):
+        total = excess(scaled) / scale
+    is_rounded = [part / scale != term for part, term in zip(scaled, terms)]
+    at = functools.reduce(xp.logical_or, is_rounded).nonzero()[0]
+    if at.size:
+        sums = zip(*(array_of(np, term[at]).tolist() for term in terms))
+        total[at] = array_of(xp, np.array([at_least(sum(map(units_of, one))) for one in sums]))
+    return total
+
+
 def sum_of(terms: list[Any]) -> Any:
     """The sum of some arrays, with its exact sign, and within a unit in the last place."""
     expansion = terms[:1]  # the least component first
@@ -191,13 +213,6 @@ def as_floats_up(values: Any) -> Any:
     return xp.where(values > 0, xp.nextafter(values.astype(np.float64), math.inf), 0.0)
 
 
-def _shrunk_up(values: Any) -> Any:
-    """The floats times `SHRINK`, rounded up."""
-    xp = array_module(values)
-    small = values * SHRINK
-    return xp.where(small / SHRINK < values, xp.nextafter(small, math.inf), small)
-
-
 class Prices:
     """Prices of rows and columns, held against costs.
 
@@ -228,7 +243,7 @@ class Prices:
             self._row, self._col = sum(rows[1:], rows[0]), sum(cols[1:], cols[0])
             return
         self._is_rounded = is_integer and largest >= EXACT
-        self._is_huge = max(magnitudes) >= HUGE
+        self._excess = excess_of_any if max(magnitudes) >= HUGE else excess
         self._row_parts = [part for array in rows for part in parts_of(array)]
         self._col_parts = [part for array in cols for part in parts_of(array)]
         self._row, self._col = _rounded_up(self._row_parts), _rounded_up(self._col_parts)
@@ -263,19 +278,13 @@ class Prices:
         return rows, cols, amounts
 
     def _missing(self, rows: Any, cols: Any, costs: Any) -> Any:
-        """By how much pairs cost less than their prices, with the exact sign and rounded up.
-
-        Beside numbers beyond `HUGE`, those below 2**-962 are rounded up too, and so is the sign.
-        """
+        """By how much pairs cost less than their prices, with the exact sign and rounded up."""
         if self.is_exact:
             return self._row[rows] + self._col[cols] - costs
         terms = [-part for part in parts_of(costs)]
         terms += [part[rows] for part in self._row_parts]
         terms += [part[cols] for part in self._col_parts]
-        if not self._is_huge:
-            return excess(terms)
-        with np.errstate(over="ignore"):
-            return excess([_shrunk_up(term) for term in terms]) / SHRINK
+        return self._excess(terms)
 
 
 class Shortfalls:

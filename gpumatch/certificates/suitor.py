@@ -33,7 +33,7 @@ from gpumatch.certificates.base import (
 )
 from gpumatch.certificates.gaps import check_objective
 from gpumatch.certificates.general import check_mate
-from gpumatch.certificates.slacks import LEAST, excess, parts_of, sum_in_units, units_of
+from gpumatch.certificates.slacks import LEAST, excess_of_any, parts_of, sum_in_units, units_of
 from gpumatch.general.graph import Graph, weighted_of
 from gpumatch.numeric.arrays import array_of, first_true
 
@@ -124,7 +124,9 @@ def _check_cover(graph: Graph, weights: np.ndarray, dual: np.ndarray) -> None:
         raise CertificateError(f"the dual of vertex {stray} has the wrong sign: {dual[stray]}")
     for rows, entries in _tiles(graph):
         cols = graph.indices[entries]
-        lacking = first_true(excess([*parts_of(weights[entries]), -dual[rows], -dual[cols]]) > 0)
+        lacking = first_true(
+            excess_of_any([*parts_of(weights[entries]), -dual[rows], -dual[cols]]) > 0
+        )
         if lacking is not None:
             u, v = int(rows[lacking]), int(cols[lacking])
             raise CertificateError(

@@ -95,6 +95,20 @@ def test_unused_costs_allow_nothing(form, unused):
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
+@pytest.mark.parametrize("cardinality", ["full", "maximum", "any"])
+def test_tiny_costs_are_exact_beside_huge_ones(form, cardinality):
+    """Each pair is tight by itself, whatever some other pair costs."""
+    matrix = np.array([[-1e-301, 4e301], [5e-324, 1.0], [2.5e301, 3e-301]])
+    wish = {"cardinality": cardinality, "cost_limit": None if cardinality != "any" else 1e-301}
+    a = gm.assign(form(matrix), **wish)
+    assert a.proven
+    assert gm.verify(form(matrix), a).gap == 0
+    raised = changed(a, row_dual=a.row_dual + np.array([1e-301, 0, 0]))
+    with pytest.raises(gm.CertificateError, match="dual"):
+        gm.verify(form(matrix), raised)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
 def test_unused_costs_that_duals_make_tight_allow_nothing(form):
     """As far as their slacks show, a better assignment might have them, but none of the pairs."""
     matrix = np.array([[1e-9, 900, 1e18], [900, 1e-9, 1e18], [1e18, 1e18, 1e-9]])
