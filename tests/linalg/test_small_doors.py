@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, eye_array, random_array
+from scipy.sparse import csr_array, eye_array, issparse, random_array
 
 import gpumatch as gm
 from gpumatch import linalg
@@ -130,6 +130,40 @@ def test_right_hand_sides_are_jax_arrays(A):
     b = jax.numpy.arange(30.0)
     for solve in (linalg.splu(A).solve, lambda b: linalg.solve_btf(A, b)):
         assert_like(solve(b), solve(np.asarray(b)), jax.Array)
+
+
+def test_the_factors_are_scipys_whatever_the_matrix_was(A):
+    """SuperLU keeps them on the host; only what `solve` returns is like what it is given."""
+    torch = pytest.importorskip("torch")
+    found, expected = linalg.splu(torch.tensor(A.toarray())), linalg.splu(A)
+    for name in ("perm_r", "perm_c", "row_scale", "col_scale", "row_power", "col_power"):
+        assert_like(getattr(found, name), getattr(expected, name), np.ndarray)
+    for name in ("L", "U"):
+        assert issparse(getattr(found, name))
+        assert (getattr(found, name) != getattr(expected, name)).nnz == 0
+    assert_like(found.matching.row_perm, expected.matching.row_perm, np.ndarray)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("library", ["cupy", "torch", "jax"])
+def test_right_hand_sides_on_a_device(A, library):
+    """The matrix and the sides on the device, solved for sides of one column and of two."""
+    cupy, made_by = pytest.importorskip("cupy"), pytest.importorskip(library)
+    kind = {"cupy": "ndarray", "torch": "Tensor", "jax": "Array"}[library]
+    make = {
+        "cupy": cupy.asarray,
+        "torch": lambda array: made_by.tensor(array, device="cuda"),
+        "jax": lambda array: made_by.numpy.asarray(array.astype(np.float32)),
+    }[library]
+    matrix, b = A.toarray(), np.arange(60.0).reshape(30, 2)
+    for solve in (linalg.splu(make(matrix)).solve, lambda b: linalg.solve_btf(make(matrix), b)):
+        for sides in (b[:, 0], b):
+            x = solve(make(sides))
+            assert isinstance(x, getattr(made_by, kind))
+            assert x.device == make(sides).device
+            x = x.get() if library == "cupy" else np.asarray(x.cpu() if library == "torch" else x)
+            tolerance = 1e-4 if library == "jax" else 1e-12
+            assert np.allclose(matrix @ x, sides, atol=tolerance * abs(sides).max())
 
 
 def test_no_problems_are_a_batch():
