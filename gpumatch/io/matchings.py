@@ -41,7 +41,7 @@ def write_matching(
     *,
     values: np.ndarray | None = None,
     arrays: Mapping[str, Any] = _NO_ARRAYS,
-    labels: Labels = (None, None),
+    labels: Labels | None = None,
 ) -> None:
     """Write a matching of a `shape` graph.
 
@@ -57,25 +57,30 @@ def write_matching(
     shape
         Rows and columns of the graph; a result knows them.
     values
-        What each edge costs, in the order of the rows; for .csv.
+        What each edge costs, in the order of the rows; for .csv. An assignment knows it.
     arrays
         What a .npz holds besides.
     labels
-        What rows and columns are called, if they have labels: two lists of texts. A .csv then has
-        these, and a .npz holds them, too; all else has numbers.
+        What rows and columns are called, if they have labels: two lists. A .csv then has these, and
+        a .npz holds them, too, as texts; all else has numbers. A result knows those of its input.
 
     Raises
     ------
     ValueError
         `row_to_col` is not a matching of such a graph, or the name has another ending.
     """
-    path = Path(path)
-    if hasattr(row_to_col, "mate"):
-        shape = shape or (row_to_col.mate.size, row_to_col.mate.size)
-        row_to_col = _mates_of_graph(path, row_to_col)
-    if hasattr(row_to_col, "col_to_row"):
-        shape = shape or (row_to_col.row_to_col.size, row_to_col.col_to_row.size)
-        row_to_col = array_of(np, row_to_col.row_to_col)
+    path, result = Path(path), row_to_col
+    if hasattr(result, "mate"):
+        shape = shape or (result.mate.size, result.mate.size)
+        labels = labels or (result._nodes, result._nodes)
+        row_to_col = _mates_of_graph(path, result)
+    elif hasattr(result, "col_to_row"):
+        shape = shape or (result.row_to_col.size, result.col_to_row.size)
+        labels = labels or getattr(result, "_labels", None)
+        if values is None and hasattr(result, "pair_costs"):
+            values = array_of(np, result.pair_costs)
+        row_to_col = array_of(np, result.row_to_col)
+    labels = labels or (None, None)
     if shape is None:
         raise TypeError("shape is needed beside an array of columns")
     with naming(path):
@@ -86,7 +91,8 @@ def write_matching(
         if suffix == ".npy":
             np.save(file, row_to_col)
         elif suffix == ".npz":
-            names = {name: np.array(side) for name, side in zip(_LABELS, labels) if side}
+            sides = zip(_LABELS, labels)
+            names = {name: np.array([*map(str, side)]) for name, side in sides if side}
             np.savez(file, **{"row_to_col": row_to_col, **arrays, **names})
         elif suffix == ".csv":
             file.write(_list_of_edges(rows, row_to_col[rows], values, labels).encode())

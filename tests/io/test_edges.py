@@ -303,6 +303,25 @@ def test_matchings_of_labels_come_back(pairs):
             assert arrays["row_labels"].shape == (len(rows),)
 
 
+def test_a_result_is_written_with_the_labels_of_its_input(tmp_path):
+    scores = io.LabelledArray.from_pairs(["a", "a", "b"], ["x", "y", "x"], [0.75, 0.5, 0.625])
+    a = gm.assign(scores, maximize=True)
+    io.write_matching(tmp_path / "links.csv", a)
+    assert (tmp_path / "links.csv").read_text() == "source,target,cost\na,y,0.5\nb,x,0.625\n"
+    m = gm.maximum_matching(scores)
+    G = pytest.importorskip("networkx").Graph([((0, 1), "b"), ("b", 3.5)])
+    for name in ("m.csv", "m.npz"):
+        path = tmp_path / name
+        io.write_matching(path, m)
+        rows, cols = ["a", "b"], ["x", "y"]
+        assert (io.read_matching(path, (2, 2), labels=(rows, cols)) == m.row_to_col).all()
+        mates = gm.general.maximum_matching(G)
+        io.write_matching(path, mates)
+        nodes = [*map(str, G)]
+        found = io.read_matching(path, (3, 3), labels=(nodes, nodes))
+        assert (found >= 0).sum() == (1 if name == "m.csv" else 2)
+
+
 def test_a_matching_of_other_labels(tmp_path):
     path = stored(tmp_path / "m.csv", "source,target\na,x\nzed,y\n")
     with pytest.raises(ValueError, match="names 'zed', which is no row of the graph"):
