@@ -112,7 +112,8 @@ def test_python_examples_on_a_gpu(document, desk, as_installed):
 @EVERY_DOCUMENT
 def test_sessions(document, desk, as_installed):
     for block in blocks(document, "console"):
-        for command, want in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+        text = block.text.replace("\\\n", "")
+        for command, want in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
             got = output_of(command)
             agrees = doctest.OutputChecker().check_output(want, got, FLAGS)
             assert agrees, f"{document.name}:{block.line}: $ {command}\n{got}"
