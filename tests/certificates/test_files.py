@@ -1,5 +1,8 @@
 """Proofs in files, and the second checker, in C: both accept true ones and refuse others."""
 
+import re
+from importlib import resources
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -19,6 +22,8 @@ from tests.certificates.proof_problems import (
     write_problem,
 )
 
+STANDALONE = resources.files(certificates) / "standalone" / "check.c"
+
 
 @pytest.mark.parametrize("are_unread", [False, True], ids=["both", "ours alone"])
 def test_true_proofs_are_accepted(are_unread, second, tmp_path):
@@ -30,6 +35,22 @@ def test_true_proofs_are_accepted(are_unread, second, tmp_path):
 @pytest.mark.parametrize("makers", [MAKERS, UNREAD], ids=["both", "ours alone"])
 def test_more_true_proofs_are_accepted(makers, second, tmp_path):
     assert count_true(second, tmp_path, 5, 400, makers).total() == 400
+
+
+def test_true_proofs_of_tiny_costs_beside_huge_ones(second, tmp_path):
+    costs = np.array([[-1e-301, 4e301], [5e-324, 1.0], [2.5e301, 3e-301]])
+    for matrix in (costs, csr_array(costs)):
+        for wish in ({}, {"cardinality": "maximum"}, {"cost_limit": 1e-301}):
+            check_true(second, tmp_path, matrix, gm.assign(matrix, **wish), is_read=True)
+
+
+def test_the_checks_of_the_second_checker_can_be_read():
+    """They are 200 lines of code at most, beside the parser and the exact sums."""
+    text = STANDALONE.read_text(encoding="utf-8")
+    checks = re.search(r"part 3: the checks -+ \*/(.*)/\* -+ part 4", text, re.S)[1]
+    code = re.sub(r"/\*.*?\*/", "", checks, flags=re.S)
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 200
+    assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("are_unread", [False, True], ids=["both", "ours alone"])

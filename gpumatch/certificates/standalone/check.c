@@ -853,10 +853,8 @@ static void make_prices(void) { /* 3, and prices of vertices that need nothing a
         if (a->got > a->high || (a->got < a->low && !(kind == WEIGHTS && is_largest)))
             fail(1, "vertex %" PRId64 " has %" PRId64 " units", v, a->got);
         has_float_duals |= a->price.is_float;
-        if (kind != WEIGHTS && !a->low && a->high && nearly(a->price) > 0) {
-            add(&moved, a->price, a->high);
-            a->price = of_whole(0);
-        }
+        if (kind != WEIGHTS && !a->low && a->high && nearly(a->price) > 0)
+            add(&moved, a->price, a->high), a->price = of_whole(0);
         if (a->got || kind == TRANSPORT) largest_dual = fmax(largest_dual, size_of(a->price));
     }
     for (int64_t k = 0; k < set_count; ++k) {
@@ -967,12 +965,10 @@ static void check_total(void) { /* assignments, flows, and matchings of graphs w
     double allowance = is_whole ? 0 : rounding;
     if (is_whole && left < ldexp((double)scale, unit_exponent)) left = 0; /* for totals are whole */
     if (left > allowance || isinf(left)) fail(1, "the duals leave a gap of %g", left);
-    double all = rounded_up(&magnitude, unit_exponent);
-    double blur = blur_of(left, all, is_free ? row_limit : 0);
+    double blur = blur_of(left, rounded_up(&magnitude, unit_exponent), is_free ? row_limit : 0);
     left += blur, allowance += blur;
     double most_moved = !has_float_duals ? 0 : kind == WEIGHTS ? allowance : rounding;
-    if (rounded_up(&moved, unit_exponent) > most_moved)
-        fail(1, "the duals are not fair");
+    if (rounded_up(&moved, unit_exponent) > most_moved) fail(1, "the duals are not fair");
     check_claims(left, allowance);
     printf("optimal: %" PRId64 " pairs of total %.17g, and a gap of %g\n", size,
            nearly(maximize ? minus(objective) : objective), left / (double)scale);
@@ -992,7 +988,8 @@ static char **read_costs(char **names) { /* what of the command line is left */
     }
     if (!names[1] || !names[2]) usage();
     int64_t lengths[2];
-    for (int side = 0; side < 2; ++side) points[side] = read_points(names[1 + side], lengths + side);
+    for (int side = 0; side < 2; ++side)
+        points[side] = read_points(names[1 + side], lengths + side);
     names += 3;
     if (names[0] && !strcmp(names[0], "--offsets")) {
         if (!names[1] || !names[2]) usage();
