@@ -49,6 +49,7 @@ template <typename Cost>
 __device__ __forceinline__ bool leave_out_columns(const Problem<Cost>& problem,
                                                   const Shared<false>& shared) {
   const int rows = problem.rows, cols = problem.cols;
+#pragma unroll 1
   for (int col = shared.thread(); col < cols; col += shared.threads()) {
     const double own = problem.cost(0, col);
     int before = 0;
@@ -60,9 +61,10 @@ __device__ __forceinline__ bool leave_out_columns(const Problem<Cost>& problem,
   }
   shared.wait();
   bool agrees = true;
+#pragma unroll 1
   for (int row = shared.warp(); row < rows; row += shared.warps()) {
     double greatest = -far<double>(), least = far<double>();
-    for_row(problem, shared, row, [&](int col, Cost cost) {
+    for_row_in_short(problem, shared, row, [&](int col, Cost cost) {
       const double paid = problem.paid(cost);
       if (shared.pred[col]) greatest = max(greatest, paid);
       else least = min(least, paid);
@@ -70,6 +72,7 @@ __device__ __forceinline__ bool leave_out_columns(const Problem<Cost>& problem,
     agrees &= -least_of_warp(-greatest) <= least_of_warp(least);
   }
   if (shared.any_votes(!agrees)) return false;
+#pragma unroll 1
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
     if (!shared.pred[col]) shared.price[col] = -far<double>();
   }
@@ -80,6 +83,7 @@ __device__ __forceinline__ bool leave_out_columns(const Problem<Cost>& problem,
 // Give the columns that were left out their price 0, after the greatest of the others has become 0.
 template <typename Team>
 __device__ inline void take_back_columns(const Team& shared, int cols) {
+#pragma unroll 1
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
     if (is_left_out(shared, col)) shared.price[col] = 0.0;
   }
@@ -92,10 +96,11 @@ template <typename Cost>
 __device__ __forceinline__ double spread_of(const Problem<Cost>& problem,
                                             const Shared<false>& shared) {
   double spread = 0.0;
+#pragma unroll 1
   for (int row = shared.warp(); row < problem.rows; row += shared.warps()) {
     double least = far<double>();
     bool is_allowed = true;
-    for_row(problem, shared, row, [&](int col, Cost cost) {
+    for_row_in_short(problem, shared, row, [&](int col, Cost cost) {
       const double paid = problem.paid(cost);
       is_allowed &= paid < far<double>();
       least = min(least, paid - shared.price[col]);
@@ -113,10 +118,11 @@ template <typename Cost>
 __device__ __forceinline__ void part_pairs(const Problem<Cost>& problem,
                                            const Shared<false>& shared, double epsilon) {
   shared.wait();  // all blocks have decided the last bids
+#pragma unroll 1
   for (int row = shared.warp(); row < problem.rows; row += shared.warps()) {
     const int col = shared.held[row];
     double least = far<double>();
-    for_row(problem, shared, row, [&](int other, Cost cost) {
+    for_row_in_short(problem, shared, row, [&](int other, Cost cost) {
       least = min(least, problem.paid(cost) - shared.price[other]);
     });
     least = least_of_warp(least);
@@ -135,30 +141,52 @@ __device__ __forceinline__ void part_pairs(const Problem<Cost>& problem,
   shared.wait_here();
 }
 
-// Hold auctions from the current prices and pairs, then list the unmatched rows. The first epsilon
-// follows from paths rather than from costs, because few costs may exceed all others by far. Prices
-// would then be too large for their pairs to become tight again.
+// The bids to come: auctions with an epsilon that falls, if there are any, then bids without one.
+struct Auctions {
+  bool are_held;
+  double epsilon;  // of the first auction; 0 if none is left
+  double last;     // the least epsilon of an auction
+  int fewest;      // the number of unmatched rows at which one ends
+};
+
+// The auctions from the current prices and pairs. The first epsilon follows from paths rather than
+// from costs, because few costs may exceed all others by far. Prices would then be too large for
+// their pairs to become tight again.
 template <typename Cost>
-__device__ __forceinline__ int hold_auctions(const Problem<Cost>& problem,
-                                             const Shared<false>& shared, int most,
-                                             double fall) {
+__device__ __forceinline__ Auctions plan_auctions(const Problem<Cost>& problem,
+                                                  const Shared<false>& shared, double fall) {
   const Wish& wish = problem.wish;
   const bool is_block = shared.is_one_block();
   const double finest = is_block ? kFinest : kFinestOfCluster;
   const int rows = problem.rows;
-  const int fewest =
-      max(wish.fewest, rows / (is_block ? kRowsForOne : kRowsForOneOfCluster));
   const double spread = spread_of(problem, shared);
   const double first = spread < far<double>() ? min(spread, kFirst * fall) : 0.0;
   const double last = wish.whole ? 1.0 : first * (finest / rows / rows);
-  int rounds = 0;
-  for (double epsilon = first; epsilon > 0.0 && epsilon >= last; epsilon /= kFall) {
+  const int for_one = is_block ? kRowsForOne : kRowsForOneOfCluster;
+  return {true, first >= last ? first : 0.0, last, max(wish.fewest, rows / for_one)};
+}
+
+// Hold auctions, and then bids without an epsilon, for the listed rows, or all that are unmatched
+// after an auction. Returns the number of rounds of auctions, of which there are about `most`. The
+// bids are at one place of the code, because the compiler takes long for them.
+template <typename Cost>
+__device__ __forceinline__ int hold_all_bids(const Problem<Cost>& problem,
+                                             const Shared<false>& shared, Auctions auctions,
+                                             int most) {
+  const Wish& wish = problem.wish;
+  const int rows = problem.rows;
+  double epsilon = auctions.epsilon;
+  for (int rounds = 0;;) {
     const double now = wish.whole ? floor(epsilon) : epsilon;
-    lower_to_zero(shared, problem.cols);  // so that prices do not fall from auction to auction
-    part_pairs(problem, shared, now);
-    rounds += hold_bids(problem, shared, now, fewest, kMostBids * rows);
-    if (rounds > most) break;
+    const bool is_auction = now > 0.0;
+    if (is_auction) lower_to_zero(shared, problem.cols);  // so that prices do not fall and fall
+    if (auctions.are_held) part_pairs(problem, shared, now);
+    const int fewest = is_auction ? auctions.fewest : wish.fewest;
+    const int bids = is_auction ? kMostBids : wish.bids;
+    const int held = hold_bids(problem, shared, now, fewest, bids * rows);
+    if (!is_auction) return rounds;
+    rounds += held;
+    epsilon /= kFall;
+    if (rounds > most || epsilon < auctions.last) epsilon = 0.0;
   }
-  part_pairs(problem, shared, 0.0);
-  return rounds;
 }

@@ -31,6 +31,9 @@
 //   proof.cuh  The duals of the rows are their least reduced costs, for which the matrix is read
 //              once more.
 //
+// Loops that are not at the heart of a step are not unrolled. Unrolled, they are half of the code, and
+// the compiler takes twice as long.
+//
 // Each block of a team has a copy of all arrays. A thread puts its results into all copies.
 // Decisions of a single warp are made by a warp of each block, for the block's own copy. The
 // columns are divided among the threads of the team.
@@ -61,14 +64,17 @@ __global__ void turn(Batch<Cost> batch, int parts) {
   const int across = (place.cols + kTile - 1) / kTile;
   const int tiles = across * ((place.rows + kTile - 1) / kTile);
   const int x = threadIdx.x % kTile, y = threadIdx.x / kTile, height = blockDim.x / kTile;
+#pragma unroll 1
   for (int k = blockIdx.x % parts; k < tiles; k += parts) {
     const int row = k / across * kTile, col = k % across * kTile;
+#pragma unroll 1
     for (int r = y; r < kTile; r += height) {
       if (row + r < place.rows && col + x < place.cols) {
         tile[r][x] = place.costs[(row + r) * place.step + col + x];
       }
     }
     __syncthreads();
+#pragma unroll 1
     for (int c = y; c < kTile; c += height) {
       if (col + c < place.cols && row + x < place.rows) {
         place.turned[static_cast<long long>(col + c) * place.rows + row + x] = tile[x][c];
@@ -124,7 +130,9 @@ __device__ inline Shared<kAlone> shared_for(int rows, int cols, int blocks) {
 __device__ inline void clear(Results& results, int k, int* mates, double* numbers, int thread,
                              int threads) {
   const int both = results.most_rows + results.most_cols;
+#pragma unroll 1
   for (int i = thread; i < both; i += threads) mates[i] = -1;
+#pragma unroll 1
   for (int i = thread; i < both + results.most_rows; i += threads) numbers[i] = 0.0;
   if (thread == 0) {
     results.objective[k] = 0.0;
@@ -146,6 +154,7 @@ __device__ bool orders_alike(const Problem<Cost>& problem) {
   const double left = own - middle, right = middle - __shfl_down_sync(kWholeWarp, own, 2);
   const bool counts = col == 0 && lane_index() < kRows * kCols;  // its row's differences
   bool is_alike = false, is_opposite = false;
+#pragma unroll 1
   for (int other = 0; other < kRows; ++other) {
     const double rise = left - __shfl_sync(kWholeWarp, left, kCols * other);
     const double its = right - __shfl_sync(kWholeWarp, right, kCols * other);
@@ -175,9 +184,11 @@ __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
   int stuck = 0;
   bool leaves_out = false;
   Effort effort = {0, 0.0};
+  Auctions auctions = {false, 0.0, 0.0, 0};
   for (bool may_bid = problem.wish.limit == far<double>() && !kAlone;; may_bid = false) {
     if constexpr (!kAlone) {
-      hold_bids(problem, shared, 0.0, problem.wish.fewest, problem.rows * problem.wish.bids);
+      const int most = problem.wish.most_steps - effort.steps;
+      effort.steps += hold_all_bids(problem, shared, auctions, most);
     }
     const int waiting = leave_rows(shared, problem.rows);
     stuck = waiting == 0 ? 0 : find_paths<kColumns>(problem, shared, waiting, may_bid, effort);
@@ -185,8 +196,7 @@ __device__ __forceinline__ State solve_problem(const Problem<Cost>& problem,
     if constexpr (!kAlone) {
       leaves_out = !reduces && leave_out_columns(problem, shared);
       if (reduces || leaves_out) {
-        const int most = problem.wish.most_steps - effort.steps;
-        effort.steps += hold_auctions(problem, shared, most, effort.fall);
+        auctions = plan_auctions(problem, shared, effort.fall);
       } else {
         list_for_paths(shared, problem.rows);
       }

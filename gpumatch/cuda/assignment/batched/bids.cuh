@@ -15,10 +15,12 @@ __device__ inline int append(bool wanted, int row, int* items, int from, int roo
 // Begin without pairs, and with prices of 0. kNobody is above all rows and columns.
 template <typename Team>
 __device__ inline void begin(const Team& shared, int rows, int cols) {
+#pragma unroll 1
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
     shared.price[col] = 0.0;
     shared.mate[col] = kNobody;
   }
+#pragma unroll 1
   for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
     shared.held[row] = kNobody;
     shared.dual[row] = 0.0;
@@ -30,6 +32,7 @@ __device__ inline void begin(const Team& shared, int rows, int cols) {
 template <typename Team, typename Bids, typename Stays>
 __device__ inline void list_rows(const Team& shared, int rows, Bids bids, Stays stays) {
   int count = 0, waiting = 0;
+#pragma unroll 1
   for (int first = 0; first < rows; first += kWarp) {
     const int row = first + lane_index();
     const bool is_row = row < rows, next = is_row && bids(row), left = is_row && stays(row);
@@ -71,6 +74,7 @@ __device__ __forceinline__ double least_of_column(const Problem<Cost>& problem, 
 #pragma unroll
     for (int k = 0; k < kLoaded; ++k) see(loaded[k], row + k, k % kStreams);
   }
+#pragma unroll 1
   for (; row < problem.rows; ++row) see(costs[row * problem.step], row, 0);
 #pragma unroll
   for (int s = 1; s < kStreams; ++s) {
@@ -90,6 +94,7 @@ template <typename Cost, typename Team>
 __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, const Team& shared) {
   const int rows = problem.rows, cols = problem.cols;
   bool fit = true;
+#pragma unroll 1
   for (int col = shared.thread(); col < cols; col += shared.threads()) {
     int nearest;
     const double least = least_of_column(problem, col, nearest, fit);
@@ -97,10 +102,12 @@ __device__ __forceinline__ bool reduce_columns(const Problem<Cost>& problem, con
     if (nearest >= 0) shared.put(shared.price + col, least);
   }
   if (shared.any_votes(!fit)) return false;
+#pragma unroll 1
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
     if (shared.pred[col] >= 0) atomicMin(shared.held + shared.pred[col], col);
   }
   shared.wait_here();
+#pragma unroll 1
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
     const int row = shared.pred[col];
     shared.mate[col] = row >= 0 && shared.held[row] == col ? row : -1;
@@ -151,7 +158,7 @@ __device__ __forceinline__ Bid bid_of(const Problem<Cost>& problem, const Team& 
   if (second == nearest) {  // of equally near columns, unmatched ones come first
     const int begin = static_cast<int>(1ll * row * cols / problem.rows);
     unsigned rank = 0xffffffffu;
-    for_row(problem, shared, row, [&](int other, Cost cost) {
+    for_row_in_short(problem, shared, row, [&](int other, Cost cost) {
       if (cost_at(other, cost) != nearest) return;
       const bool is_free = kFirst || shared.mate[other] < 0;
       rank = min(rank, (is_free ? 0u : cols) + other - begin + (other < begin ? cols : 0));
@@ -185,6 +192,7 @@ template <typename Cost, typename Team>
 __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Team& shared) {
   const int rows = problem.rows;
   bool fit = true;
+#pragma unroll 1
   for (int row = shared.warp(); row < rows; row += shared.warps()) {
     const Bid own = bid_of<true>(problem, shared, row, 0.0, fit);
     shared.put_together(shared.left + row, own.col);
@@ -194,11 +202,13 @@ __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Te
   const auto bid = [&](int row, int col) {
     return 0.0 - (shared.dual[row] - problem.cost(row, col));
   };
+#pragma unroll 1
   for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
     const int col = shared.left[row];
     if (col >= 0) lower(shared.price + col, bid(row, col));
   }
   shared.wait_here();
+#pragma unroll 1
   for (int row = shared.thread_here(); row < rows; row += shared.threads_here()) {
     const int col = shared.left[row];
     if (col >= 0 && bid(row, col) == shared.price[col]) atomicMin(shared.mate + col, row);
@@ -216,6 +226,7 @@ __device__ __forceinline__ bool bid_first(const Problem<Cost>& problem, const Te
         [&](int row) { return shared.left[row] == kStays; });
   }
   shared.wait_here();
+#pragma unroll 1
   for (int col = shared.thread_here(); col < problem.cols; col += shared.threads_here()) {
     if (shared.mate[col] == kNobody) shared.mate[col] = -1;
   }
@@ -234,6 +245,7 @@ __device__ inline void decide(const Team& shared, const Bid* bids, int bidders, 
   const bool wants = own.col >= 0;
   const int key = wants ? own.col : -kMostThreads - lane;  // equal to the key of no other lane
   bool wins = wants;
+#pragma unroll 1
   for (unsigned others = __match_any_sync(kWholeWarp, key) & ~(1u << lane); others != 0;
        others &= others - 1) {
     const int other = __ffs(others) - 1;
@@ -276,6 +288,7 @@ __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Sha
   bool fit = true;
   int rounds = 0, count = *shared.count;
   Bid* bids = shared.bids;
+#pragma unroll 1
   for (int spent = 0; count > fewest && spent < most; ++rounds) {
     const int bidders = min(warps, count);
     int* const next_count = shared.next_count + (rounds & 1);
@@ -302,6 +315,7 @@ __device__ __forceinline__ int hold_bids(const Problem<Cost>& problem, const Sha
 template <typename Team>
 __device__ inline int leave_rows(const Team& shared, int rows) {
   const int count = *shared.count, waiting = *shared.waiting;
+#pragma unroll 1
   for (int k = shared.thread_here(); k < count; k += shared.threads_here()) {
     shared.left[waiting + k] = shared.ring[(*shared.head + k) % rows];
   }

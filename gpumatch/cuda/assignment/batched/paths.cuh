@@ -344,6 +344,7 @@ __device__ __forceinline__ int find_paths(const Problem<Cost>& problem, const Te
     const int col = thread + c * threads;
     own.price[c] = col < problem.cols ? shared.price[col] : -far<double>();  // never reached
   }
+#pragma unroll 1
   for (int k = 0; k < waiting; ++k) {
     const int root = shared.left[k];
     const Ending ending = search(problem, shared, root, rows_at_once, own, spent);

@@ -37,10 +37,12 @@ __device__ inline double number_at(const double* place, bool whole) {
 template <typename Cost, typename Team>
 __device__ inline void take_given(const Problem<Cost>& problem, const Team& shared, Side rows,
                                   Side cols) {
+#pragma unroll 1
   for (int col = shared.thread_here(); col < problem.cols; col += shared.threads_here()) {
     shared.price[col] = problem.wish.sign * number_at(cols.duals + col, problem.wish.whole);
     shared.mate[col] = cols.mates[col];
   }
+#pragma unroll 1
   for (int row = shared.thread_here(); row < problem.rows; row += shared.threads_here()) {
     shared.held[row] = rows.mates[row];
   }
@@ -65,9 +67,10 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& 
   const int warp = shared.warp(), warps = shared.warps();
   const double base = wish.limit < far<double>() ? wish.limit : 0.0;
   double gap = 0.0;
+#pragma unroll 1
   for (int row = warp; row < problem.rows; row += warps) {
     double nearest = wish.limit;
-    for_row(problem, shared, row, [&](int col, Cost cost) {
+    for_row_in_short(problem, shared, row, [&](int col, Cost cost) {
       nearest = min(nearest, __dsub_rd(problem.paid(cost), shared.price[col]));
     });
     const double dual = __dsub_rd(least_of_warp(nearest), base);
@@ -82,6 +85,7 @@ __device__ __forceinline__ void write(const Problem<Cost>& problem, const Team& 
       shared.put(shared.dual + row, wish.sign * cost);
     }
   }
+#pragma unroll 1
   for (int col = shared.thread(); col < problem.cols; col += shared.threads()) {
     cols.mates[col] = shared.mate[col];
     put(cols.duals + col, wish.sign * shared.price[col], wish.whole);
@@ -99,15 +103,18 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   int pairs = 0;
   double used = 0.0;
   double largest = 0.0;  // the largest magnitude of the duals of matched columns
+#pragma unroll 1
   for (int col = lane_index(); col < problem.cols; col += kWarp) {
     if (shared.mate[col] >= 0) largest = max(largest, fabs(shared.price[col]));
   }
+#pragma unroll 1
   for (int row = lane_index(); row < problem.rows; row += kWarp) {
     used = max(used, fabs(shared.dual[row]));
     if (problem.wish.whole) whole += __double2ll_rn(shared.dual[row]);
     else sum = plus(sum, shared.dual[row]);
     pairs += shared.held[row] >= 0;
   }
+#pragma unroll 1
   for (int step = kWarp / 2; step > 0; step /= 2) {
     whole += __shfl_xor_sync(kWholeWarp, whole, step);
     used = max(used, __shfl_xor_sync(kWholeWarp, used, step));
@@ -121,6 +128,7 @@ __device__ __forceinline__ void add_up(const Problem<Cost>& problem,
   if (lane_index() != 0) return;
   if (pairs > 0 && problem.wish.limit < far<double>()) used = max(used, fabs(problem.wish.limit));
   double gap = 0.0;
+#pragma unroll 1
   for (int warp = 0; warp < shared.warps(); ++warp) gap = __dadd_ru(gap, shared.gaps[warp]);
   if (problem.wish.whole) *reinterpret_cast<long long*>(results.objective + k) = whole;
   else results.objective[k] = sum.high + sum.low;

@@ -289,6 +289,7 @@ struct Shared {
     if (is_one_block()) {
       *place = value;
     } else {
+#pragma unroll 1
       for (int other = 0; other < blocks; ++other) *of_block(place, other) = value;
     }
   }
@@ -346,6 +347,7 @@ struct Shared {
     if (threadIdx.x == 0) put(votes + block, own);
     wait();
     int all = 0;
+#pragma unroll 1
     for (int other = 0; other < blocks; ++other) all += votes[other];
     return all > 0;
   }
@@ -359,6 +361,7 @@ __device__ inline double greatest_of_team(const Shared<kAlone>& shared, double o
   shared.wait();  // all have read the numbers that were there
   if (lane_index() == 0) shared.put(shared.gaps + shared.warp(), greatest);
   shared.wait();
+#pragma unroll 1
   for (int warp = 0; warp < shared.warps(); ++warp) greatest = max(greatest, shared.gaps[warp]);
   return greatest;
 }
@@ -367,11 +370,13 @@ __device__ inline double greatest_of_team(const Shared<kAlone>& shared, double o
 template <typename Team>
 __device__ inline void lower_to_zero(const Team& shared, int cols) {
   double greatest = far<double>();
+#pragma unroll 1
   for (int col = lane_index(); col < cols; col += kWarp) {
     greatest = min(greatest, -shared.price[col]);
   }
   greatest = -least_of_warp(greatest);
   shared.wait_here();
+#pragma unroll 1
   for (int col = shared.thread_here(); col < cols; col += shared.threads_here()) {
     shared.price[col] -= greatest;
   }
@@ -451,6 +456,18 @@ __device__ __forceinline__ void for_rest(const Problem<Cost>& problem, int row, 
   for (int k = 0; k < kLoaded; ++k) {
     const int col = begin + k * static_cast<int>(kWarp) + lane_index();
     if (col < problem.cols) visit(col, loaded[k]);
+  }
+}
+
+// Visit the columns of a row, by a warp, in code that is a third as long as that of `for_row`, and
+// somewhat slower: the compiler takes most of its time for such code.
+template <typename Cost, bool kAlone, typename Visit>
+__device__ __forceinline__ void for_row_in_short(const Problem<Cost>& problem,
+                                                 const Shared<kAlone>&, int row, Visit visit) {
+  constexpr int kLoaded = kAlone ? 2 : 8;
+#pragma unroll 1
+  for (int begin = 0; begin < problem.cols; begin += kLoaded * static_cast<int>(kWarp)) {
+    for_rest<kLoaded>(problem, row, begin, visit);
   }
 }
 
