@@ -11,7 +11,8 @@ part has no file of its own: that of the kernel contains it.
 What operations return is remembered (`operations`), and how large a type is: Numba asks LLVM each
 time, by a module that is written as text and read for that. And while Numba compiles a function, it
 does not look for others that were registered since it began. It would do so hundreds of times,
-whenever it finds no definition at once.
+whenever it finds no definition at once. Nor does it import all that it can compile once more: it
+would, for each function of ours that is made for some types.
 
 A kernel that only borrows arrays makes none, and no lists or functions. So it skips the passes that
 look for these, and the one that finds where each variable is used last, to give its memory back.
@@ -127,6 +128,13 @@ def _sizes(context: Any) -> Callable[[Any], int]:
     return functools.cache(context.get_abi_sizeof)
 
 
+_LOADING = "load_additional_registries"
+
+
+def _nothing_to_load() -> None:
+    """Stand in for the method of a context that imports all that Numba can compile."""
+
+
 class _KernelCompiler(compiler.Compiler):
     """Numba's compiler, which asks nothing twice, and looks for new functions once.
 
@@ -139,6 +147,8 @@ class _KernelCompiler(compiler.Compiler):
 
     def define_pipelines(self) -> Any:
         state = self.state
+        for context in state.typingctx, state.targetctx:
+            setattr(context, _LOADING, _nothing_to_load)  # it was loaded for this compiler
         library = self.library_for(state.flags)
         state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
@@ -202,6 +212,14 @@ class Kernel(compiler.CPUDispatcher):
     @property
     def _numba_type_(self) -> Any:
         return types.Dispatcher(self._part)
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for some types; Numba calls this."""
+        try:
+            return super().compile(sig)
+        finally:
+            for context in self.typingctx, self.targetctx:
+                vars(context).pop(_LOADING, None)
 
     def add_overload(self, cres: Any) -> None:
         """Keep a compiled kernel, and give its parts their environments; Numba calls this."""
