@@ -32,7 +32,7 @@ from gpumatch.dispatch.backends import choose_transport
 from gpumatch.dispatch.registry import BOUNDED_FLOWS, load
 from gpumatch.numeric.exact_products import product_terms
 from gpumatch.numeric.exact_sums import magnitude
-from gpumatch.numeric.fair_duals import sum_of
+from gpumatch.numeric.fair_duals import differences_below, sum_of
 from gpumatch.numeric.gaps import Proof, proof_of, rounding_above
 from gpumatch.problems.flows import InfeasibleMassesError, total_of
 from gpumatch.problems.initial import flow_duals
@@ -361,17 +361,20 @@ class _Bounded:
         """Duals of the rows of floats that prove the most beside those of the columns.
 
         At columns' duals, a row ships cheapest by its pairs of least reduced cost. Its best dual is
-        the cost of the last of them, if it ships its bound. It is lowered by a few units in the
-        last place, so that no pair of the same cost undercuts it by rounding.
+        the cost of the last of them, if it ships its bound. All of these costs are rounded down, so
+        no pair undercuts it by rounding.
         """
         pairs, nrows, least = self.pairs, self.nrows, self._least(found)[: self.nrows]
+        limit = float(self.goal.limit or 0)
+        costs = differences_below(self.prices, limit) if limit else self.prices
+        costs = differences_below(costs, dual[nrows + pairs.cols])
         upper = self.bounds.upper[:nrows]
         if found.cut is not None:
             touched = found.cut[pairs.rows].astype(np.int8) + found.cut[nrows + pairs.cols]
             across = pairs.sums(np.where(touched == 0, pairs.capacity, 0), found.cut.size)[:nrows]
-            pairs = pairs.some(touched == 1)
+            part = touched == 1
+            pairs, costs = pairs.some(part), costs[part]
             least, upper = np.maximum(least - across, 0), upper - across
-        costs = pairs.costs - dual[nrows + pairs.cols]
         order = np.lexsort((costs, pairs.rows))
         costs, indptr = costs[order], pairs.indptr
         room = pairs.capacity[order].astype(np.float64)
@@ -386,8 +389,7 @@ class _Bounded:
             best.append(np.where(is_short, np.inf, np.where(wanted > 0, price, -np.inf)))
         above, below = best
         chosen = np.where(above <= 0, above, np.where(below >= 0, below, 0.0))
-        chosen = np.where(np.isfinite(chosen), chosen, dual[:nrows])
-        return chosen - abs(chosen) * 2.0**-51
+        return np.where(np.isfinite(chosen), chosen, dual[:nrows])
 
     def _proof(
         self,

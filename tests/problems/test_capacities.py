@@ -193,3 +193,14 @@ def test_a_column_with_room_has_no_price_by_rounding():
         )  # fmt: skip
         assert t.proven
         gm.verify(costs, t, supply=supply, demand=demand, pair_capacity=2)
+
+
+def test_duals_far_above_what_is_paid_are_hardly_rounded():
+    # Row 0 must ship, though row 1 would be far cheaper: its dual is near the cost of row 1.
+    for paid in (0.0, -0.0118325871448):
+        costs = np.array([[paid], [-1.4084542509], [0.53203969]])
+        how = {"supply": ([12, 0, 0], [15, 3, 3]), "demand": 12, "pair_capacity": 20}
+        t = gm.transport(costs, **how, cardinality="maximum")
+        assert (t.row_ind.tolist(), t.proven) == ([0], True)
+        assert t.gap <= 12 * 2.0**-52
+        gm.verify(costs, t, **how)
