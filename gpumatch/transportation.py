@@ -14,6 +14,7 @@ import numpy as np
 from gpumatch.dispatch.arguments import checked_flag
 from gpumatch.dispatch.registry import BackendName
 from gpumatch.interop import torch_tensors
+from gpumatch.numeric.arrays import is_sparse
 from gpumatch.problems import capacities, small_transports, transport_batches
 from gpumatch.problems import transport as problem
 from gpumatch.problems.request import Cardinality, Request
@@ -174,8 +175,9 @@ def _solve(C: Any, supply: Any, demand: Any, capacity: Any, request: Request) ->
     problems = request.batch_of(C)
     if problems is not None:
         return transport_batches.solve(problems, supply, demand, capacity, request)
-    is_plain = request.is_plain and request.initial is None
-    if capacity is None and type(C) is np.ndarray and C.ndim == 2 and is_plain:
+    is_plain = request.is_plain and request.initial is None and capacity is None
+    is_csr = getattr(C, "format", None) == "csr" and is_sparse(C) and type(C.data) is np.ndarray
+    if is_plain and (is_csr or type(C) is np.ndarray) and C.ndim == 2:
         found = small_transports.solve_one(C, supply, demand, request)
         if found is not None:
             return found

@@ -447,6 +447,9 @@ SMALL_TRANSPORTS = _CPU + "transport.small_batch:solve"
 ONE_SMALL_TRANSPORT = _CPU + "transport.small_batch:solve_one"
 """The function that solves one of these."""
 
+ONE_SMALL_NETWORK = _CPU + "transport.small_network:solve"
+"""The same for a problem in CSR."""
+
 BOUNDED_FLOWS = {"cpu": _CPU + "transport.bounded:solve"}
 """The functions that solve transport with capacities of pairs, by backend."""
 

@@ -8,15 +8,23 @@ too large, or whose proofs need more than rounding.
 
 from __future__ import annotations
 
+import functools
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpumatch.contracts.transport import SmallFlows, SmallTransports
 from gpumatch.costs import CostBatch, native
-from gpumatch.dispatch.registry import ONE_SMALL_TRANSPORT, SMALL_TRANSPORTS, load
+from gpumatch.dispatch.registry import (
+    ONE_SMALL_NETWORK,
+    ONE_SMALL_TRANSPORT,
+    SMALL_TRANSPORTS,
+    load,
+)
+from gpumatch.interop.sparse import labels_of
 from gpumatch.numeric.units import units_at
 from gpumatch.problems.masses import ManyMasses, Masses, masses_of, masses_of_many
 from gpumatch.problems.request import Request, checked_limit, wish_for
@@ -28,29 +36,56 @@ __all__ = ["MOST", "SmallResults", "solve", "solve_one"]
 
 MOST = 2**12
 """Costs of a problem up to which a compiled call answers, within a millisecond or two."""
+MOST_OF_NETWORK = 2**14
+"""Entries of one sparse or dense problem up to which a compiled call answers, by pivots."""
 LARGEST_FLOAT = 2.0**300
 """The largest magnitude of floats whose products with units the kernels add without error."""
 
 
-def solve_one(C: np.ndarray, supply: Any, demand: Any, request: Request) -> Transport | None:
+def solve_one(C: Any, supply: Any, demand: Any, request: Request) -> Transport | None:
     """The flow for one matrix, by a compiled call; None if another way must answer."""
-    if request.cardinality == "maximum" or not 0 < C.size <= MOST or C.dtype.kind not in "iuf":
+    if request.cardinality == "maximum" or isinstance(supply, tuple) or isinstance(demand, tuple):
         return None
-    if isinstance(supply, tuple) or isinstance(demand, tuple):
-        return None
-    costs = native(C)
-    if costs is None:
+    run = _call_for(C)
+    if run is None:
         return None
     masses = masses_of(supply, demand, C.shape)
     goal, limit, is_integer = _goal_of(request, is_integer=C.dtype.kind != "f")
     began, compiled = time.perf_counter(), compile_time.spent()
-    flows = load(ONE_SMALL_TRANSPORT)(costs, masses.rows.upper, masses.cols.upper, *goal)
+    flows = run(masses.rows.upper, masses.cols.upper, *goal)
     if flows is None:
         return None
     compiled = compile_time.spent() - compiled
     times = {"compilation": compiled, "search": time.perf_counter() - began - compiled}
     found = SmallResults([masses], flows, request, limit, is_integer=is_integer)
     return found.one(0, times)
+
+
+def _call_for(C: Any) -> Callable[..., SmallFlows | None] | None:
+    """What solves problems of this matrix, dense or CSR, in a compiled call; None if nothing does.
+
+    Larger dense matrices are networks of all pairs.
+    """
+    if math.prod(C.shape) == 0 or C.dtype.kind not in "iuf":
+        return None
+    if type(C) is not np.ndarray:
+        is_own = labels_of(C) != (None, None)
+        costs = native(C.data) if C.nnz <= MOST_OF_NETWORK and not is_own else None
+        arrays = C.indptr, C.indices
+    else:
+        costs = native(C) if C.size <= MOST_OF_NETWORK else None
+        if costs is not None and C.size <= MOST:
+            return functools.partial(load(ONE_SMALL_TRANSPORT), costs)
+        arrays = _full_rows(*C.shape)
+    if costs is None:
+        return None
+    return functools.partial(load(ONE_SMALL_NETWORK), (*arrays, costs.ravel()))
+
+
+def _full_rows(nrows: int, ncols: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pointers and indices of all pairs in CSR."""
+    cols = np.arange(ncols, dtype=np.int32)
+    return np.arange(nrows + 1, dtype=np.int32) * ncols, np.tile(cols, nrows)
 
 
 def solve(problems: CostBatch, supply: Any, demand: Any, request: Request) -> SmallResults | None:

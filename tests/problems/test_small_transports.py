@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import gpumatch as gm
 from gpumatch.costs import CostBatch
@@ -182,7 +183,7 @@ def test_masses_of_many_are_those_of_each():
 
 def test_what_is_no_small_problem():
     request = Request.of(Control())
-    for C in (np.zeros((0, 3)), np.zeros((65, 64)), np.ones((2, 2), bool)):
+    for C in (np.zeros((0, 3)), np.zeros((129, 128)), np.ones((2, 2), bool), csr_array((2, 2))):
         assert small_transports.solve_one(C, 1, 1, request) is None
     largest = request._replace(cardinality="maximum")
     assert small_transports.solve_one(np.ones((2, 2)), 1, 1, largest) is None
@@ -234,3 +235,78 @@ def test_a_hundred_thousand_random_problems_against_units():
     each = -(-100_000 // len(WISHES))
     for k, wish in enumerate(WISHES):
         check_against_units(each, wish, k + 100)
+
+
+def drawn_network(random):
+    """A sparse problem, its masses and a wish; a row or a column may have no pair or no mass."""
+    n, m = random.integers(1, 12, 2)
+    allowed = random.random((n, m)) < random.choice([0.3, 0.7, 1.0])
+    is_whole = random.integers(2)
+    C = random.integers(-5, 9, (n, m)) if is_whole else random.normal(size=(n, m))
+    rows, cols = allowed.nonzero()
+    C = csr_array((C[rows, cols], (rows, cols)), shape=(n, m))
+    wish = {"maximize": bool(random.integers(2))}
+    if random.integers(2):
+        wish["cardinality"] = "any"
+    if random.integers(2):
+        wish["cost_limit"] = (0.25, 2, -1)[random.integers(3)]
+    masses = [random.integers(0, 5, k) * random.choice([1, 2**30]) for k in (n, m)]
+    if random.integers(3) == 0:  # totals agree, and all can be shipped
+        flow = random.integers(0, 9, rows.size)
+        masses = [np.bincount(part, flow, k).astype(int) for part, k in ((rows, n), (cols, m))]
+    return C, *masses, wish
+
+
+def test_networks_are_solved_as_by_other_code():
+    random, quick = np.random.default_rng(2), 0
+    for _ in range(500):
+        C, supply, demand, wish = drawn_network(random)
+        t = flow_or_error(C, supply, demand, **wish)
+        other = flow_or_error(C, supply, demand, **wish, time_limit=WATCHED)
+        if isinstance(other, str):
+            assert t == other
+            continue
+        quick += "costs" not in t.stats["seconds"]
+        assert (t.proven, type(t.objective)) == (True, type(other.objective))
+        assert worth(t) == pytest.approx(worth(other), rel=1e-12, abs=1e-12)
+        for name in ("row_ind", "col_ind", "flow", "row_dual", "col_dual", "pair_costs"):
+            assert getattr(t, name).dtype == getattr(other, name).dtype
+        gm.verify(C, t, supply=supply, demand=demand)
+    assert quick > 300
+
+
+def test_larger_dense_problems_are_networks_of_all_pairs():
+    random = np.random.default_rng(3)
+    for shape in ((80, 90), (100, 60)):
+        C, masses = random.random(shape), [random.integers(0, 9, k) for k in shape]
+        for wish in ({}, {"cost_limit": 0.02}, {"cardinality": "any", "maximize": True}):
+            t = gm.transport(C, *masses, **wish)
+            assert "costs" not in t.stats["seconds"]
+            other = gm.transport(C, *masses, **wish, time_limit=WATCHED)
+            assert worth(t) == pytest.approx(worth(other), rel=1e-12)
+            gm.verify(C, t, supply=masses[0], demand=masses[1])
+
+
+def test_unusual_entries_are_left_to_other_code():
+    supply, demand = [1, 2], [2, 1, 1]
+    changes = {
+        "order": lambda a: np.copyto(a[1][:2], [2, 0]),
+        "twice": lambda a: np.copyto(a[1][:2], [0, 0]),
+        "beyond": lambda a: np.copyto(a[1][:2], [0, 7]),
+        "nan": lambda a: np.copyto(a[2][:1], math.nan),
+        "inf": lambda a: np.copyto(a[2][:1], math.inf),
+        "large": lambda a: np.copyto(a[2][:1], 2.0**400),
+        "stuck": lambda a: np.copyto(a[0], [0, 0, 4]),
+    }
+    for name, change in changes.items():
+        arrays = np.array([0, 2, 4]), np.array([0, 2, 0, 1]), np.array([5.0, 1.0, 2.0, 3.0])
+        change(arrays)
+        C, found = csr_array((2, 3)), []
+        C.indptr, C.indices, C.data = arrays
+        for more in ({}, {"time_limit": WATCHED}):
+            try:
+                found.append(gm.transport(C.copy(), supply, demand, **more).objective)
+            except ValueError as error:
+                found.append(str(error))
+        assert found[0] == found[1], name
+        assert isinstance(found[0], str) == (name in ("beyond", "nan", "stuck")), name

@@ -71,8 +71,9 @@ class Tuning(NamedTuple):
     """Nodes from which on pivots come in sweeps, because one changes the duals of too many."""
     swept_near: int = 2**14
     """The same after an auction, which leaves few pivots."""
-    auction: Phases = Phases(fine=4)
-    """The auction on the first core. It may be coarse: pivots follow."""
+    auction: Phases = Phases(fine=4, few=1 / 1024)
+    """The auction on the first core. It may be coarse, as pivots follow, but hardly any row may
+    wait: its units would stay, and pivots bring each to a column from the root."""
     pivots: int = 2**23
     """Arcs and nodes that pivots look at between two ticks."""
 

@@ -48,8 +48,8 @@ from gpumatch.cpu.numba_tools.views import view
 from gpumatch.numeric.gaps import ULPS, UNIT
 
 __all__ = [
-    "COLS", "END", "GAP", "LEAST", "MOST", "PAIRS", "PATHS", "ROWS", "SCANS", "START", "room_for",
-    "solve_range",
+    "COLS", "END", "GAP", "LEAST", "MOST", "PAIRS", "PATHS", "ROWS", "SCANS", "START",
+    "add_paid", "room_for", "solve_range",
 ]  # fmt: skip
 
 START, ACROSS, ROWS, COLS = range(4)
@@ -327,15 +327,16 @@ def _prove(table, flow, masses, row_dual, price, limit, is_exact):
     for row in range(nrows):
         for col in range(ncols):
             if flow[row, col] > 0:
-                total, rest, lost = _add(total, rest, lost, table[row, col], flow[row, col])
+                total, rest, lost = add_paid(total, rest, lost, table[row, col], flow[row, col])
                 if limit < np.inf:
-                    bound, bound_rest, lost = _add(bound, bound_rest, lost, limit, flow[row, col])
+                    units = flow[row, col]
+                    bound, bound_rest, lost = add_paid(bound, bound_rest, lost, limit, units)
                 used = max(used, abs(table[row, col]))
                 shipped += flow[row, col]
-        bound, bound_rest, lost = _add(bound, bound_rest, lost, row_dual[row], supply[row])
+        bound, bound_rest, lost = add_paid(bound, bound_rest, lost, row_dual[row], supply[row])
         largest = max(largest, abs(row_dual[row]))
     for col in range(ncols):
-        bound, bound_rest, lost = _add(bound, bound_rest, lost, price[col], demand[col])
+        bound, bound_rest, lost = add_paid(bound, bound_rest, lost, price[col], demand[col])
         largest = max(largest, abs(price[col]))
     if is_exact and lost > 0:
         return total, rest, np.inf, False
@@ -348,7 +349,7 @@ def _prove(table, flow, masses, row_dual, price, limit, is_exact):
 
 
 @kernel
-def _add(high, low, lost, cost, units):
+def add_paid(high, low, lost, cost, units):
     """Add the product of a cost and units to a sum of two floats."""
     for part in (units >> _DIGIT << _DIGIT, units & ((1 << _DIGIT) - 1)):
         product, error = two_product(cost, float(part))
