@@ -43,21 +43,121 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gpumatch.contracts import Control, Points
 
 __all__ = [
+    "AllPairs",
+    "Beat",
     "BoundedSolution",
     "BoundedTask",
+    "CoreAuction",
+    "Nearest",
+    "PairList",
     "SmallFlows",
     "SmallTransports",
     "TransportSolution",
     "TransportSolver",
     "TransportTask",
 ]
+
+
+Beat = Callable[[], None]
+"""It is called at least every half second, and raises Stopped."""
+PairList = tuple[np.ndarray, np.ndarray]
+"""Rows and columns of some pairs, int32."""
+
+
+class Nearest(NamedTuple):
+    """The cheapest pairs at duals of the columns.
+
+    Attributes
+    ----------
+    row_dual : array
+        The least reduced cost of each row.
+    regret : array
+        What the second cheapest column of each row costs more; 0 if only one was looked for.
+    of_rows, of_cols : (rows, cols)
+        The cheapest pairs of each row, and those of each column at the duals of the rows that are
+        not among them.
+    """
+
+    row_dual: np.ndarray
+    regret: np.ndarray
+    of_rows: PairList
+    of_cols: PairList
+
+
+class CoreAuction(Protocol):
+    """An auction of some pairs, which improves a flow of theirs.
+
+    Attributes
+    ----------
+    price : float64 array
+        The duals of the columns.
+    flow : int64 array
+        The units of each pair.
+    """
+
+    price: np.ndarray
+    flow: np.ndarray
+
+    def run(self) -> None:
+        """Hold all phases; raises Stopped, and has prices and a flow then, too."""
+
+
+class AllPairs(Protocol):
+    """All pairs of rows and columns, each of them allowed, wherever their costs are.
+
+    What it gets and returns is on the host.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    dtype : dtype
+        int64 or float64.
+    extremes : (low, high)
+        Bounds of all costs.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def extremes(self) -> tuple[Any, Any]: ...
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """The costs of some pairs."""
+
+    def features(self, side: int, others: np.ndarray) -> np.ndarray:
+        """The costs of all rows with some columns, or, on side 1, of all columns with some rows."""
+
+    def part(self, rows: np.ndarray, cols: np.ndarray) -> AllPairs | np.ndarray:
+        """The pairs of some rows and columns; their matrix if it is small."""
+
+    def conjugate(self, rows: np.ndarray, row_dual: np.ndarray, beat: Beat) -> np.ndarray:
+        """The least cost of each column less the duals of some rows."""
+
+    def nearest(self, col_dual: np.ndarray, most: tuple[int, int], beat: Beat) -> Nearest:
+        """The cheapest pairs at duals of the columns, so many of each row and of each column."""
+
+    def undercuts(
+        self, row_dual: np.ndarray, col_dual: np.ndarray, tolerance: Any, most: int, beat: Beat
+    ) -> PairList:
+        """Pairs that cost less than their duals by more than the tolerance, a few of each row."""
+
+    def row_minima(self, col_dual: np.ndarray) -> np.ndarray:
+        """The least reduced cost of each row."""
+
+    def matrix(self) -> np.ndarray | None:
+        """All costs; None if they are computed."""
+
+    def auction(self, core: TransportTask, epsilon: float) -> CoreAuction | None:
+        """The auction of a core in CSR with duals and a flow, by a device; None if it has none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +196,13 @@ class TransportTask:
     largest : int or float, optional
         A bound of the magnitudes of all finite costs and limits, if it is known.
     fallback : callable, optional
-        The algorithm of the CPU, for a task of a GPU whose arrays the GPU's algorithm cannot solve.
+        The algorithm of the CPU, for a task of a GPU whose arrays the GPU's algorithm cannot solve,
+        or which it has prepared.
+    pairs : AllPairs, optional
+        What the GPU tells that algorithm of its costs, in place of these.
+    flow : int64 array of length nnz, optional
+        Units of each entry of a sparse problem to begin with, within supply and demand; `initial`
+        has duals that nearly fit. An auction has found them.
 
     Notes
     -----
@@ -119,6 +225,8 @@ class TransportTask:
     least: Any = None
     largest: float | None = None
     fallback: TransportSolver | None = None
+    pairs: AllPairs | None = None
+    flow: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,13 +234,15 @@ class TransportTask:
 
     @property
     def is_sparse(self) -> bool:
-        return self.costs is None and self.points is None
+        return self.data is not None
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the costs, the limits and the duals: int64 or float64."""
         if self.points is not None:
             return np.dtype(np.float64)
+        if self.pairs is not None:
+            return self.pairs.dtype
         values = self.data if self.costs is None else self.costs
         return np.dtype(values.dtype)
 

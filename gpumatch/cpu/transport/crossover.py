@@ -7,8 +7,9 @@ at them. What is wrong then are a few pairs that cost less than their duals, and
 network simplex method let these in.
 
 1. *Plant* a tree of the pairs with flow, and of arcs from rows to the root for units that wait or
-   stay, and from the root to columns for demand that is not met. Along the few arcs that close
-   cycles, flow turns until one arc of the cycle is empty.
+   stay, and from the root to columns for demand that is not met. Pairs without flow connect its
+   parts (`joining`). Along the few arcs that close cycles, flow turns until one arc of the cycle is
+   empty.
 2. *Sweep* (`sweeps`): let in the arcs that cost less than their ends, until there is none.
 
 An arc to the root costs the limit of its row, or much more than all pairs where all rows must ship.
@@ -29,7 +30,7 @@ from gpumatch.contracts import Control, Stopped
 from gpumatch.cpu import csr
 from gpumatch.cpu.transport import simplex
 from gpumatch.cpu.transport.dense import dearer
-from gpumatch.cpu.transport.planting import absorb, plant
+from gpumatch.cpu.transport.planting import absorb, plant, replant
 from gpumatch.cpu.transport.sweeps import sweep_all
 
 __all__ = ["Basis", "takes"]
@@ -57,6 +58,8 @@ class Basis:
     limit : array, optional
     flow : int64 array
         The units of each entry, within supply and demand.
+    price : array
+        Nearly right duals of the columns.
     control : Control
 
     Attributes
@@ -72,10 +75,11 @@ class Basis:
         demand: np.ndarray,
         limit: np.ndarray | None,
         flow: np.ndarray,
+        price: np.ndarray,
         control: Control,
     ) -> None:
         indptr, indices, costs = entries
-        self.control, self.size = control, indices.size
+        self.control, self.size, self.price = control, indices.size, price.astype(np.float64)
         self.nrows, self.ncols = nrows, ncols = supply.size, demand.size
         self.root = root = nrows + ncols
         self.is_even = limit is None and int(supply.sum()) == int(demand.sum())
@@ -117,6 +121,10 @@ class Basis:
 
     def solve(self) -> None:
         """Find a cheapest flow; raises Stopped."""
+        self.used, self.units, self.closing = replant(
+            self.arcs, self.arcs[0].size, self.used, self.units, self.tree, self.dual, self.price,
+            self._beat,
+        )  # fmt: skip
         while self.closing.size:
             self.closing = absorb(
                 self.arcs, self.used, self.units, self.closing, self.tree, self.nrows

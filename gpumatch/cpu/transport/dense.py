@@ -19,8 +19,8 @@ The tree keeps all conditions of the contract at its root: an arc from row i to 
 limit, and one from the root to a column costs 0. If all rows must ship, the limit is greater than
 all costs. As all pairs are allowed, an optimal flow then leaves no unit.
 
-The pairs come from a `Source`: a matrix or points (`sources`). Memory beside them: 500 bytes a
-vertex, and a sixteenth of a matrix.
+The pairs are `gpumatch.contracts.transport.AllPairs`: a matrix or points (`sources`), or what is on
+a GPU. Memory beside them: 500 bytes a vertex, and a sixteenth of a matrix.
 
 References
 ----------
@@ -37,12 +37,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Control, Stopped
+from gpumatch.contracts.transport import AllPairs, CoreAuction, TransportTask
 from gpumatch.cpu.transport import simplex
 from gpumatch.cpu.transport.auction import Auction
 from gpumatch.cpu.transport.auction import Tuning as Phases
 from gpumatch.cpu.transport.levels import MEMBERS, Groups, grouped, singles
-from gpumatch.cpu.transport.planting import absorb, plant
-from gpumatch.cpu.transport.sources import Source
+from gpumatch.cpu.transport.planting import absorb, plant, replant
+from gpumatch.cpu.transport.sources import Matrix
 from gpumatch.cpu.transport.sweeps import sweep_all
 from gpumatch.running.kept_memory import kept_empty
 
@@ -110,7 +111,7 @@ class DenseProblem:
 
     Parameters
     ----------
-    source : Source
+    source : AllPairs, or matrix
         All pairs and their costs.
     supply, demand : int64 arrays
     limit : array, optional
@@ -128,7 +129,7 @@ class DenseProblem:
 
     def __init__(
         self,
-        source: Source,
+        source: AllPairs | np.ndarray,
         supply: np.ndarray,
         demand: np.ndarray,
         limit: np.ndarray | None,
@@ -137,7 +138,8 @@ class DenseProblem:
         tuning: Tuning | None = None,
         level: int = 0,
     ) -> None:
-        self.source, self.supply, self.demand, self.limit = source, supply, demand, limit
+        self.source = source = Matrix(source) if isinstance(source, np.ndarray) else source
+        self.supply, self.demand, self.limit = supply, demand, limit
         self.control, self.seed, self.level = control, seed, level
         self.tuning = tuning or DEFAULT
         self.nrows, self.ncols = source.shape
@@ -386,21 +388,32 @@ class DenseProblem:
         root = self.nrows + self.ncols
         tails, heads, cost = (part[root : self.count] for part in self.arcs)
         too_much = cost - self.dual[tails] - self.dual[heads]
-        auction = Auction(
-            (np.searchsorted(tails, np.arange(self.nrows + 1)), heads - np.int32(self.nrows), cost),
-            self.supply, self.demand, None, self.col_dual, self.control, is_even=True,
-            tuning=self.tuning.auction, flow=flow,
-            epsilon=float(np.average(too_much, weights=flow / self.total)),
+        epsilon = float(np.average(too_much, weights=flow / self.total))
+        indptr = np.searchsorted(tails, np.arange(self.nrows + 1))
+        cols = heads - np.int32(self.nrows)
+        core = TransportTask(
+            self.supply, self.demand, self.control, indptr=indptr, indices=cols, data=cost,
+            initial=(self.row_dual, self.col_dual), flow=flow,
+        )  # fmt: skip
+        auction: CoreAuction = self.source.auction(core, epsilon) or Auction(
+            (indptr, cols, cost), self.supply, self.demand, None, self.col_dual, self.control,
+            is_even=True, tuning=self.tuning.auction, flow=flow, epsilon=epsilon,
             is_whole=not self.level,
         )  # fmt: skip
         try:
             auction.run()
         finally:
-            sent = np.concatenate([auction.unmatched, auction.spare, auction.flow])
+            left, need = self.supply.copy(), self.demand.copy()
+            np.subtract.at(left, tails, auction.flow)
+            np.subtract.at(need, cols, auction.flow)
+            sent = np.concatenate([left, need, auction.flow])
             used = np.flatnonzero(sent)
             units, self.is_near = sent[used], True
             closing = plant(self.arcs, used, units, self.tree, self.dual, self.nrows)
             self.aside = used[closing], units[closing]
+        used, units, closing = replant(
+            self.arcs, self.count, used, units, self.tree, self.dual, auction.price, self._beat
+        )  # fmt: skip
         while closing.size:
             closing = absorb(self.arcs, used, units, closing, self.tree, self.nrows)
             self.aside = used[closing], units[closing]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Points, Stopped
-from gpumatch.contracts.transport import TransportSolution, TransportTask
+from gpumatch.contracts.transport import AllPairs, TransportSolution, TransportTask
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.cpu.transport import crossover, few_columns, search, sources
 from gpumatch.cpu.transport.auction import Auction
@@ -27,7 +27,7 @@ from gpumatch.cpu.transport.crossover import Basis
 from gpumatch.cpu.transport.dense import DenseProblem, rounding_of
 from gpumatch.cpu.transport.few_columns import FewColumns
 from gpumatch.cpu.transport.flows import Flows
-from gpumatch.cpu.transport.sources import Cloud, Matrix, Source
+from gpumatch.cpu.transport.sources import Cloud, Matrix
 
 __all__ = ["FEW", "SMALL", "fair_rows", "solve", "takes_least", "takes_points"]
 
@@ -77,6 +77,8 @@ def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.contracts.transport` states."""
     if task.points is not None:
         return _solve_points(task, task.points)
+    if task.pairs is not None:
+        return _solve_pairs(task, task.pairs)
     if task.costs is not None and (task.costs.size > SMALL or task.least is not None):
         matrix = Matrix(task.costs)
         if _is_complete(task, matrix.extremes):
@@ -111,7 +113,7 @@ def _is_complete(task: TransportTask, extremes: Range) -> bool:
 class _Part(NamedTuple):
     """The problem of the rows and columns with masses; `initial` has duals of both, or is None."""
 
-    source: Source
+    source: AllPairs
     supply: np.ndarray
     demand: np.ndarray
     limit: np.ndarray | None
@@ -133,29 +135,33 @@ class _Shipped(NamedTuple):
 def _solve_points(task: TransportTask, points: Points) -> TransportSolution:
     """Solve a problem of points without their matrix."""
     with Workers(task.threads, math.prod(task.shape)) as workers:
-        cloud = Cloud(points, workers)
-        if task.supply.any() and task.demand.any():
-            return _solve_dense(task, cloud, cloud.extremes)
-        return _nothing_shipped(task, cloud)
+        return _solve_pairs(task, Cloud(points, workers))
 
 
-def _nothing_shipped(task: TransportTask, cloud: Cloud) -> TransportSolution:
+def _solve_pairs(task: TransportTask, pairs: AllPairs) -> TransportSolution:
+    """Solve a problem of all pairs that are no matrix here."""
+    if task.supply.any() and task.demand.any():
+        return _solve_dense(task, pairs, pairs.extremes)
+    return _nothing_shipped(task, pairs)
+
+
+def _nothing_shipped(task: TransportTask, pairs: AllPairs) -> TransportSolution:
     """The empty flow, where one side has no mass, with duals.
 
     Columns without demand are full, so their duals are so low that no row is worth less than its
     limit.
     """
-    limit, col_dual = task.row_limit, np.zeros(task.demand.size)
+    limit, col_dual = task.row_limit, np.zeros(task.demand.size, pairs.dtype)
     if limit is not None and not task.demand.any():
-        col_dual[:] = min(cloud.extremes[0] - float(limit.max()), 0)
-    row_dual = cloud.row_minima(col_dual)
+        col_dual[:] = min(pairs.extremes[0] - limit.max(), 0)
+    row_dual = pairs.row_minima(col_dual)
     if limit is not None:
         row_dual = np.minimum(row_dual, limit)
     none = np.empty(0, np.int64)
     return TransportSolution(none, none, none, row_dual, col_dual, True)
 
 
-def _solve_dense(task: TransportTask, source: Source, extremes: Range) -> TransportSolution:
+def _solve_dense(task: TransportTask, source: AllPairs, extremes: Range) -> TransportSolution:
     """Solve the problem of the rows and columns with masses, and find duals of the others."""
     rows, cols = np.flatnonzero(task.supply), np.flatnonzero(task.demand)
     initial = task.initial
@@ -168,8 +174,10 @@ def _solve_dense(task: TransportTask, source: Source, extremes: Range) -> Transp
         rounding_of(extremes, is_integer=task.is_integer),
     )  # fmt: skip
     if rows.size < task.supply.size or cols.size < task.demand.size:
+        some = source.part(rows, cols)
+        some = Matrix(some) if isinstance(some, np.ndarray) else some
         part = _Part(
-            source.part(rows, cols), task.supply[rows], task.demand[cols],
+            some, task.supply[rows], task.demand[cols],
             None if part.limit is None else part.limit[rows],
             None if part.least is None else part.least[cols],
             None if initial is None else (initial[0][rows], initial[1][cols]), part.tolerance,
@@ -185,12 +193,15 @@ def _solve_dense(task: TransportTask, source: Source, extremes: Range) -> Transp
         if task.row_limit is not None:
             np.minimum(row_dual, task.row_limit, out=row_dual)
     used_rows, used_cols, flow = rows[found.flow[0]], cols[found.flow[1]], found.flow[2]
-    is_exact = task.is_integer or task.least is not None or task.points is not None
+    is_exact = task.is_integer or task.least is not None
     if found.is_optimal and not is_exact and flow.size:
         used = np.average(np.abs(source.at(used_rows, used_cols)), weights=flow / flow.sum())
         if 0 < used * FAR < max(abs(extremes[1]), abs(extremes[0])):
-            nothing = np.zeros_like(row_dual), np.zeros_like(col_dual)
-            return _solve_by_paths(dataclasses.replace(task, initial=nothing), _entries(task))
+            costs = source.matrix()
+            if costs is not None:
+                nothing = np.zeros_like(row_dual), np.zeros_like(col_dual)
+                task = dataclasses.replace(task, initial=nothing, costs=costs, pairs=None)
+                return _solve_by_paths(task, _entries(task))
     return TransportSolution(
         used_rows, used_cols, flow, row_dual.copy(), col_dual.copy(), found.is_optimal,
         stats=found.counts,
@@ -262,6 +273,12 @@ def _solve_by_paths(task: TransportTask, entries: Entries) -> TransportSolution:
     price = _first_prices(task, entries, is_even=is_even)
     if size <= FEW:
         return _completed(task, entries, _Start(price))
+    if task.flow is not None:
+        sent = np.add.reduceat(np.append(task.flow, 0), entries[0][:-1])
+        sent[np.diff(entries[0]) == 0] = 0
+        unshipped = np.zeros_like(sent) if task.row_limit is None else task.supply - sent
+        start = _Start(price, task.flow, unshipped)
+        return _completed(task, entries, _crossed(task, entries, start))
     if task.initial is not None:
         start = _Start(price, most=TRIAL * size)
         found = _completed(task, entries, start)
@@ -287,26 +304,34 @@ def _auctioned(
     task: TransportTask, entries: Entries, price: np.ndarray, *, is_even: bool
 ) -> _Start:
     """Prices and flow by an auction and pivots."""
-    limit, control = task.row_limit, task.control
-    auction = Auction(entries, task.supply, task.demand, limit, price, control, is_even=is_even)
-    is_stopped, counts = False, {}
+    auction = Auction(
+        entries, task.supply, task.demand, task.row_limit, price, task.control, is_even=is_even
+    )  # fmt: skip
+    is_stopped = False
     try:
         auction.run()
     except Stopped:
         is_stopped = True
-    price = auction.prices(price.dtype)
-    flow, unshipped = auction.flow, auction.unshipped
-    if not is_stopped and crossover.takes(_extremes(task, entries), task.shape):
-        basis = Basis(entries, task.supply, task.demand, limit, flow, control)
-        try:
-            basis.solve()
-            price = basis.prices()
-        except Stopped:
-            is_stopped = True
-        flow = basis.flow()
-        unshipped = basis.unshipped() if limit is not None else np.zeros_like(unshipped)
-        counts = {"pivots": basis.pivots, "sweeps": basis.sweeps}
-    return _Start(price, flow, unshipped, is_stopped, counts)
+    start = _Start(auction.prices(price.dtype), auction.flow, auction.unshipped, is_stopped)
+    return start if is_stopped else _crossed(task, entries, start)
+
+
+def _crossed(task: TransportTask, entries: Entries, start: _Start) -> _Start:
+    """The start made optimal by pivots, if they do not overflow."""
+    limit, control = task.row_limit, task.control
+    if not crossover.takes(_extremes(task, entries), task.shape):
+        return start
+    price, is_stopped = start.price, False
+    assert start.flow is not None
+    basis = Basis(entries, task.supply, task.demand, limit, start.flow, start.price, control)
+    try:
+        basis.solve()
+        price = basis.prices()
+    except Stopped:
+        is_stopped = True
+    unshipped = basis.unshipped() if limit is not None else np.zeros_like(task.supply)
+    counts = {"pivots": basis.pivots, "sweeps": basis.sweeps}
+    return _Start(price, basis.flow(), unshipped, is_stopped, counts)
 
 
 def _completed(task: TransportTask, entries: Entries, start: _Start) -> TransportSolution:

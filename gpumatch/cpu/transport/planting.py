@@ -1,16 +1,20 @@
 """The tree of the network simplex method that holds a given flow.
 
 Arcs with flow that close cycles are not in the tree at first. Flow turns along each of these cycles
-until an arc of it is empty.
+until an arc of it is empty. Trees that are not connected to the root by flow hang there by arcs
+without flow; `replant` finds better ones, if prices are known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpumatch.cpu.transport import simplex
+from gpumatch.cpu.transport.joining import ways_between
 
-__all__ = ["absorb", "plant"]
+__all__ = ["absorb", "plant", "replant"]
 
 BUDGET = 2**22
 """Nodes that a kernel passes before it returns to Python: some tenths of a second."""
@@ -34,6 +38,25 @@ def plant(
         room,  # OUT
     )  # fmt: skip
     return room[0][:count].copy()
+
+
+def replant(
+    arcs: Arcs,
+    count: int,
+    used: np.ndarray,
+    units: np.ndarray,
+    tree: Tree,
+    dual: np.ndarray,
+    price: np.ndarray,
+    beat: Callable[[], None],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Connect the planted tree by arcs without flow, the first of which ``count`` are known.
+
+    Returns the arcs of the flow with these, their units, and the places of those that it lacks.
+    """
+    ways = ways_between(arcs, count, tree, dual, price, beat)
+    used, units = np.concatenate([used, ways]), np.concatenate([units, np.zeros_like(ways)])
+    return used, units, plant(arcs, used, units, tree, dual, dual.size - 1 - price.size)
 
 
 def absorb(

@@ -8,76 +8,24 @@ their memory is O(n + m).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
 from gpumatch.contracts import Points
+from gpumatch.contracts.transport import AllPairs, Beat, Nearest, PairList, TransportTask
 from gpumatch.cpu.assignment.points.distances import distances_at, fill_distances
 from gpumatch.cpu.assignment.points.tree import Tree
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.cpu.transport import candidates
 from gpumatch.numeric.points.clouds import turned
 
-__all__ = ["STORED", "Cloud", "Matrix", "Nearest", "Source", "part_of"]
+__all__ = ["STORED", "Cloud", "Matrix", "part_of"]
 
 STORED = 2**22
 """Pairs up to which a matrix is made of points."""
 ENTRIES = 2**24
 """Entries that are read between two ticks."""
-
-Beat = Callable[[], None]
-Pairs = tuple[np.ndarray, np.ndarray]
-
-
-class Nearest(NamedTuple):
-    """The cheapest pairs at duals of the columns.
-
-    Attributes
-    ----------
-    row_dual : array
-        The least reduced cost of each row.
-    regret : array
-        What the second cheapest column of each row costs more; 0 if only one was looked for.
-    of_rows, of_cols : (rows, cols)
-        The cheapest pairs of each row, and those of each column at the duals of the rows that are
-        not among them.
-    """
-
-    row_dual: np.ndarray
-    regret: np.ndarray
-    of_rows: Pairs
-    of_cols: Pairs
-
-
-class Source(Protocol):
-    """All pairs of rows and columns; each of them is allowed.
-
-    Attributes
-    ----------
-    shape : (int, int)
-    dtype : dtype
-        int64 or float64.
-    extremes : (low, high)
-        Bounds of all costs.
-    """
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-    @property
-    def extremes(self) -> tuple[Any, Any]: ...
-    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray: ...
-    def features(self, side: int, others: np.ndarray) -> np.ndarray: ...
-    def part(self, rows: np.ndarray, cols: np.ndarray) -> Source: ...
-    def conjugate(self, rows: np.ndarray, row_dual: np.ndarray, beat: Beat) -> np.ndarray: ...
-    def nearest(self, col_dual: np.ndarray, most: tuple[int, int], beat: Beat) -> Nearest: ...
-    def undercuts(
-        self, row_dual: np.ndarray, col_dual: np.ndarray, tolerance: Any, most: int, beat: Beat
-    ) -> Pairs: ...
-    def row_minima(self, col_dual: np.ndarray) -> np.ndarray: ...
 
 
 class Matrix:
@@ -105,13 +53,13 @@ class Matrix:
         """The costs of all rows with some columns, or of all columns with some rows."""
         return self.costs[others].T if side else self.costs[:, others]
 
-    def part(self, rows: np.ndarray, cols: np.ndarray) -> Matrix:
+    def part(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         costs, step = np.empty((rows.size, cols.size), self.dtype), ENTRIES // cols.size + 1
         for first in range(0, rows.size, step):
             part = slice(first, first + step)
             places = rows[part, None] * self.shape[1] + cols
             costs[part] = self.costs.ravel().take(places)
-        return Matrix(costs)
+        return costs
 
     def conjugate(self, rows: np.ndarray, row_dual: np.ndarray, beat: Beat) -> np.ndarray:
         """The least cost of each column less the duals of some rows."""
@@ -147,7 +95,7 @@ class Matrix:
 
     def undercuts(
         self, row_dual: np.ndarray, col_dual: np.ndarray, tolerance: Any, most: int, beat: Beat
-    ) -> Pairs:
+    ) -> PairList:
         """Pairs that cost less than their duals by more than the tolerance, a few of each row."""
         nrows, found = self.shape[0], []
         values, scratch = np.empty(most, self.dtype), np.empty(self.shape[1], self.dtype)
@@ -161,6 +109,12 @@ class Matrix:
             found.append((rows[:count].copy(), cols[:count].copy()))
             beat()
         return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
+
+    def matrix(self) -> np.ndarray:
+        return self.costs
+
+    def auction(self, core: TransportTask, epsilon: float) -> None:
+        """There is no device."""
 
     def row_minima(self, col_dual: np.ndarray) -> np.ndarray:
         """The least reduced cost of each row."""
@@ -221,7 +175,7 @@ class Cloud:
         every = np.arange(points.rows.shape[0])
         return np.stack([distances_at(points, every, np.full_like(every, k)) for k in others], 1)
 
-    def part(self, rows: np.ndarray, cols: np.ndarray) -> Source:
+    def part(self, rows: np.ndarray, cols: np.ndarray) -> AllPairs | np.ndarray:
         return part_of(self.points, rows, cols, self.workers)
 
     def conjugate(self, rows: np.ndarray, row_dual: np.ndarray, beat: Beat) -> np.ndarray:
@@ -241,9 +195,15 @@ class Cloud:
 
     def undercuts(
         self, row_dual: np.ndarray, col_dual: np.ndarray, tolerance: Any, most: int, beat: Beat
-    ) -> Pairs:
+    ) -> PairList:
         bound = row_dual - tolerance
         return _listed(self._least(self._of_rows, col_dual, most, bound, beat)[0])
+
+    def matrix(self) -> None:
+        """There is none."""
+
+    def auction(self, core: TransportTask, epsilon: float) -> None:
+        """There is no device."""
 
     def row_minima(self, col_dual: np.ndarray, beat: Beat = lambda: None) -> np.ndarray:
         bound = np.full(self.shape[0], np.inf)
@@ -261,11 +221,13 @@ class Cloud:
         return of_all
 
 
-def part_of(points: Points, rows: np.ndarray, cols: np.ndarray, workers: Workers) -> Source:
+def part_of(
+    points: Points, rows: np.ndarray, cols: np.ndarray, workers: Workers
+) -> AllPairs | np.ndarray:
     """The pairs of some rows and columns: their matrix if it is small."""
     some = _restricted(points, rows, cols)
     if rows.size * cols.size <= STORED:
-        return Matrix(fill_distances(some, 0, rows.size))
+        return fill_distances(some, 0, rows.size)
     return Cloud(some, workers)
 
 
@@ -279,13 +241,13 @@ def _restricted(points: Points, rows: np.ndarray, cols: np.ndarray) -> Points:
     )
 
 
-def _listed(partners: np.ndarray) -> Pairs:
+def _listed(partners: np.ndarray) -> PairList:
     """The vertices and their partners, which stand in a line for each vertex; -1 is none."""
     has = partners >= 0
     return np.nonzero(has)[0].astype(np.int32), partners[has].astype(np.int32)
 
 
-def _others(rows: np.ndarray, cols: np.ndarray) -> Pairs:
+def _others(rows: np.ndarray, cols: np.ndarray) -> PairList:
     """The pairs of columns with their ``rows`` that are not those of rows with their ``cols``."""
     own, partners = _listed(rows)
     is_known = (cols[partners] == own[:, None]).any(axis=1)

@@ -1,11 +1,14 @@
-"""Dense transport on the GPU: by a core and pricing, or with all pairs in CSR.
+"""Dense transport on the GPU: by a core of pairs that the host solves, or with all pairs in CSR.
 
-Small problems are solved with all their pairs. So are those with forbidden pairs, because a core of
-theirs might not ship all that can be shipped. All others have a core (`core`).
+Problems with forbidden pairs are solved with all pairs that are allowed, because a core of theirs
+might not ship all that can be shipped. Of all others, the device reads the pairs, and the host
+solves a core of them (`all_pairs`).
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from typing import Any
 
 import cupy as cp
@@ -13,17 +16,15 @@ import numpy as np
 
 from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda.assignment.dense.rows import ArrayRows
-from gpumatch.cuda.assignment.points.boxes import order_of
 from gpumatch.cuda.memory import require_memory
-from gpumatch.cuda.transport import core
+from gpumatch.cuda.transport.all_pairs import DevicePairs
+from gpumatch.cuda.transport.host import solve_on_host
 from gpumatch.cuda.transport.sparse import engine as sparse
 
 __all__ = ["Matrix", "solve"]
 
-LANDMARKS = 3
-"""The columns by whose costs rows are ordered, and the rows by whose costs columns are."""
-ENTRIES = 2**24
-"""Entries that are copied at a time."""
+WHOLE = 2**12
+"""Pairs up to which their matrix is copied to the host."""
 BYTES_A_PAIR = 120
 """The memory of a pair in CSR while it is sorted."""
 
@@ -31,27 +32,29 @@ BYTES_A_PAIR = 120
 def solve(task: TransportTask) -> TransportSolution:
     """Ship all supply at least cost, as `gpumatch.contracts.transport` states.
 
-    Only problems that are solved with all pairs begin from given duals.
-
     Raises
     ------
-    gpumatch.cuda.transport.sparse.engine.TooLargeError
-        Integer costs are so large that sums might overflow.
     MemoryError
         All pairs are needed, and there is no memory for them in CSR.
     """
-    costs = task.costs
-    assert costs is not None
-    is_small = costs.size <= core.WHOLE or not (task.supply.any() and task.demand.any())
-    if is_small or not _is_complete(task):
-        return sparse.solve(_all_pairs(task))
-    return core.solve(task, Matrix(costs))
-
-
-def _is_complete(task: TransportTask) -> bool:
-    """True if all pairs are allowed."""
     costs: Any = task.costs
-    return task.forbidden is None and (task.is_integer or bool(cp.isfinite(costs.max())))
+    if costs.size <= WHOLE or not (task.supply.any() and task.demand.any()):
+        return solve_on_host(task)
+    matrix = Matrix(costs)
+    if task.forbidden is not None or not matrix.is_finite:
+        return sparse.solve(_all_pairs(task))
+    return solve_on_host(task, DevicePairs(matrix) if _is_small(task, matrix.extremes) else None)
+
+
+def _is_small(task: TransportTask, extremes: tuple[Any, Any]) -> bool:
+    """True if no dual overflows."""
+    ends = [*extremes]
+    if task.row_limit is not None:
+        ends += [task.row_limit.min(), task.row_limit.max()]
+    largest = max(abs(float(end)) for end in ends)
+    if task.is_integer:
+        return 32.0 * (min(task.shape) + 2) * largest < 2.0**62
+    return 4 * largest < np.inf
 
 
 def _all_pairs(task: TransportTask) -> TransportTask:
@@ -59,28 +62,37 @@ def _all_pairs(task: TransportTask) -> TransportTask:
     costs: Any = task.costs
     require_memory(BYTES_A_PAIR * costs.size, "transport with all pairs")
     if task.forbidden is None and task.is_integer:
-        return core.in_csr(task, cp.arange(costs.size), costs.ravel())
+        return _in_csr(task, cp.arange(costs.size), costs.ravel())
     allowed = cp.isfinite(costs) if task.forbidden is None else ~task.forbidden
     keys = cp.flatnonzero(allowed.ravel())
-    return core.in_csr(task, keys, costs.ravel()[keys])
+    return _in_csr(task, keys, costs.ravel()[keys])
+
+
+def _in_csr(task: TransportTask, keys: cp.ndarray, data: cp.ndarray) -> TransportTask:
+    """A problem with some pairs: their ``row * ncols + column`` in ascending order, and costs."""
+    nrows, ncols = task.shape
+    starts = cp.arange(nrows + 1) * ncols
+    return dataclasses.replace(
+        task, costs=None, forbidden=None, indptr=cp.searchsorted(keys, starts),
+        indices=(keys % max(ncols, 1)).astype(np.int32), data=data,
+    )  # fmt: skip
 
 
 class Matrix:
-    """The pairs of a matrix, as a `core.Source`."""
+    """The pairs of a matrix."""
 
     def __init__(self, costs: Any) -> None:
         self.costs, self.shape, self.dtype = costs, costs.shape, costs.dtype
         far: Any = np.iinfo(np.int64).max if costs.dtype.kind == "i" else np.inf
         self._rows = ArrayRows(costs, costs.dtype.type(far), lambda: False)
-        self.rows_at_once = ENTRIES // max(costs.shape[1], 1) + 1
+
+    @functools.cached_property
+    def extremes(self) -> tuple[Any, Any]:
+        return self.costs.min().get()[()], self.costs.max().get()[()]
 
     @property
-    def low(self) -> Any:
-        return self.costs.min()
-
-    @property
-    def largest(self) -> float:
-        return max(abs(float(self.costs.min())), abs(float(self.costs.max())))
+    def is_finite(self) -> bool:
+        return self.dtype.kind == "i" or bool(np.isfinite(self.extremes[1]))
 
     def at(self, rows: Any, cols: Any) -> Any:
         return self.costs[rows, cols]
@@ -95,20 +107,14 @@ class Matrix:
     def conjugate(self, rows: Any, row_dual: Any) -> Any:
         """The least cost of each column less the duals of some rows."""
         some = Matrix(cp.ascontiguousarray(self.costs[rows]))
-        shift = row_dual.max() - some.low  # the kernel takes no negative differences
+        shift = row_dual.max() - self.extremes[0]  # the kernel takes no negative differences
         return some._rows.least_of_columns(row_dual - shift) - shift
 
     def least_of_rows(self, col_dual: Any) -> Any:
         return self._rows.least_of_rows(col_dual)
 
-    def orders(self, seed: int) -> tuple[Any, Any]:
-        """By the costs of a few columns, and of a few rows."""
-        rng, (nrows, ncols) = np.random.default_rng(seed), self.shape
-        cols = cp.asarray(np.sort(rng.permutation(ncols)[:LANDMARKS]))
-        rows = cp.asarray(np.sort(rng.permutation(nrows)[:LANDMARKS]))
-        of_rows = self.costs[:, cols].astype(np.float64)
-        of_cols = cp.ascontiguousarray(self.costs[rows].T).astype(np.float64)
-        return order_of(of_rows), order_of(of_cols)
-
     def part(self, rows: Any, cols: Any) -> Matrix:
         return Matrix(cp.ascontiguousarray(self.costs[rows[:, None], cols]))
+
+    def matrix(self) -> Any:
+        return self.costs

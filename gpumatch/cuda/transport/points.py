@@ -1,4 +1,4 @@
-"""Transport of points on the GPU, without their matrix: by a core and pricing, with boxes.
+"""Transport of points on the GPU, without their matrix: the host solves a core (`all_pairs`).
 
 A search walks down boxes of points to the cheapest columns of each row at given prices
 (`gpumatch.cuda.assignment.points.boxes`), so pricing looks at a small part of the pairs.
@@ -17,8 +17,10 @@ from gpumatch.contracts import Points
 from gpumatch.contracts.transport import TransportSolution, TransportTask
 from gpumatch.cuda.assignment.points.boxes import MOST, WIDTH, Boxes, order_of
 from gpumatch.cuda.assignment.points.distances import distances_at, fill_distances
-from gpumatch.cuda.transport import core
+from gpumatch.cuda.transport.all_pairs import DevicePairs
 from gpumatch.cuda.transport.dense import Matrix
+from gpumatch.cuda.transport.host import solve_on_host
+from gpumatch.cuda.transport.pairs import Source
 from gpumatch.numeric.points.clouds import turned
 
 __all__ = ["STORED", "Cloud", "fair_rows", "solve", "takes"]
@@ -42,10 +44,7 @@ def solve(task: TransportTask, points: Points) -> TransportSolution:
     points : Points
         The points whose distances are the costs to minimise, on the device.
     """
-    pairs = _pairs_of(points)
-    if task.supply.any() and task.demand.any():
-        return core.solve(task, pairs)
-    return _nothing_shipped(task, pairs)
+    return solve_on_host(task, DevicePairs(_pairs_of(points)))
 
 
 def fair_rows(points: Points, col_dual: Any) -> Any:
@@ -53,23 +52,7 @@ def fair_rows(points: Points, col_dual: Any) -> Any:
     return Cloud(points).least_of_rows(col_dual)
 
 
-def _nothing_shipped(task: TransportTask, pairs: core.Source) -> TransportSolution:
-    """The empty flow, where one side has no mass, with duals.
-
-    Columns without demand are full, so their duals are so low that no row is worth less than its
-    limit.
-    """
-    limit, col_dual = task.row_limit, cp.zeros(task.demand.size)
-    if limit is not None and not task.demand.any():
-        col_dual[:] = min(pairs.low - float(limit.max()), 0)
-    row_dual = pairs.least_of_rows(col_dual)
-    if limit is not None:
-        row_dual = cp.minimum(row_dual, limit)
-    none = cp.empty(0, np.int64)
-    return TransportSolution(none, none, none, row_dual, col_dual, True)
-
-
-def _pairs_of(points: Points) -> core.Source:
+def _pairs_of(points: Points) -> Source:
     size = points.rows.shape[0] * points.cols.shape[0]
     if size <= STORED:
         return Matrix(fill_distances(points, 0, points.rows.shape[0]))
@@ -77,13 +60,12 @@ def _pairs_of(points: Points) -> core.Source:
 
 
 class Cloud:
-    """All pairs of points, as a `core.Source`."""
+    """All pairs of points."""
 
     def __init__(self, points: Points) -> None:
         self.points = points
         self.shape = points.rows.shape[0], points.cols.shape[0]
         self.dtype = np.dtype(np.float64)
-        self.rows_at_once = self.shape[0] + 1
 
     @functools.cached_property
     def _orders(self) -> tuple[Any, Any]:
@@ -112,8 +94,8 @@ class Cloud:
         return greatest + offsets
 
     @property
-    def low(self) -> float:
-        return -2 * self.largest
+    def extremes(self) -> tuple[float, float]:
+        return -self.largest, self.largest
 
     def at(self, rows: Any, cols: Any) -> Any:
         return distances_at(self.points, rows, cols)
@@ -137,14 +119,14 @@ class Cloud:
         some = p._replace(rows=cp.ascontiguousarray(p.rows[rows]), row_offset=of_some)
         return Cloud(turned(some)).least_of_rows(row_dual)
 
+    def matrix(self) -> None:
+        """There is none."""
+
     def least_of_rows(self, col_dual: Any) -> Any:
         self._boxes.set_prices(col_dual)
         return self._boxes.least(1, cp.full(self.shape[0], math.inf))[1][:, 0]
 
-    def orders(self, _: int) -> tuple[Any, Any]:
-        return self._orders
-
-    def part(self, rows: Any, cols: Any) -> core.Source:
+    def part(self, rows: Any, cols: Any) -> Source:
         p = self.points
         return _pairs_of(
             p._replace(

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from gpumatch.cpu.transport import dense as host_dense
+from gpumatch.cpu.transport import engine as host
 from tests.cpu.transport.problems import check, check_violator
 
 ARRAYS = "supply", "demand", "costs", "forbidden", "indptr", "indices", "data", "row_limit"
@@ -19,14 +21,27 @@ def short_launches(rounds):
     return tuple(Tuning()._replace(a_launch=rounds))
 
 
+def take_small_cores(monkeypatch, *, large=0):
+    """Have the host take cores of small problems, and the device hold their auctions."""
+    from gpumatch.cuda.transport import all_pairs, dense
+
+    monkeypatch.setattr(dense, "WHOLE", 0)
+    monkeypatch.setattr(all_pairs, "ON_HOST", 0)
+    monkeypatch.setattr(all_pairs, "LARGE", large)
+    tuning = host_dense.Tuning(
+        whole=0, features=2, row_arcs=2, col_arcs=1, more_arcs=2, loose=0, spread=9
+    )  # fmt: skip
+    monkeypatch.setattr(host_dense, "DEFAULT", tuning)
+
+
 def on_device(cp, task):
-    """The same task with arrays of the device."""
+    """The same task with arrays of the device, whose last steps are the host's."""
     arrays = {
         name: None if getattr(task, name) is None else cp.asarray(getattr(task, name))
         for name in ARRAYS
     }
     initial = None if task.initial is None else tuple(map(cp.asarray, task.initial))
-    return dataclasses.replace(task, **arrays, initial=initial)
+    return dataclasses.replace(task, **arrays, initial=initial, fallback=host.solve)
 
 
 def on_host(solution):

@@ -7,10 +7,9 @@ import pytest
 
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.transport import core, dense  # noqa: E402
-from gpumatch.cuda.transport.sparse import engine  # noqa: E402
+from gpumatch.cuda.transport import dense  # noqa: E402
 from tests.cpu.transport.problems import least_cost, random_task, task_of  # noqa: E402
-from tests.cuda.transport.on_device import confirm, proved  # noqa: E402
+from tests.cuda.transport.on_device import confirm, proved, take_small_cores  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -19,10 +18,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("limit", [False, True], ids=["all", "limits"])
 @pytest.mark.parametrize("integer", [True, False], ids=["int", "float"])
 def test_core_and_pricing(monkeypatch, limit, integer):
-    monkeypatch.setattr(core, "WHOLE", 12)
-    monkeypatch.setattr(core, "NEAREST", 2)
-    monkeypatch.setattr(core, "MORE", 1)
-    monkeypatch.setattr(engine, "FEW", 0)
+    take_small_cores(monkeypatch)
     for seed in range(6):
         task = random_task(seed, dense=True, integer=integer, limit=limit, size=14, allow=True)
         confirm(cp, dense.solve, task, least_cost(task))

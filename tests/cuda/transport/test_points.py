@@ -12,12 +12,11 @@ cp = pytest.importorskip("cupy")
 
 import gpumatch as gm  # noqa: E402
 from gpumatch.contracts import Points  # noqa: E402
-from gpumatch.cuda.transport import core, points  # noqa: E402
+from gpumatch.cuda.transport import points  # noqa: E402
 from gpumatch.cuda.transport import engine as whole  # noqa: E402
-from gpumatch.cuda.transport.sparse import engine  # noqa: E402
 from gpumatch.problems import flow_proofs  # noqa: E402
 from tests.cpu.transport.problems import least_cost, task_of  # noqa: E402
-from tests.cuda.transport.on_device import confirm, proved  # noqa: E402
+from tests.cuda.transport.on_device import confirm, proved, take_small_cores  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -25,8 +24,7 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture
 def no_matrix(monkeypatch):
     monkeypatch.setattr(points, "STORED", 0)
-    monkeypatch.setattr(core, "WHOLE", 12)
-    monkeypatch.setattr(engine, "FEW", 0)
+    take_small_cores(monkeypatch)
 
 
 def random_points(rng):

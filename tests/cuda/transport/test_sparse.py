@@ -10,7 +10,8 @@ import pytest
 
 cp = pytest.importorskip("cupy")
 
-from gpumatch.cuda.transport.sparse import auction, engine, paths  # noqa: E402
+from gpumatch.cuda.transport.sparse import auction, engine  # noqa: E402
+from gpumatch.cuda.transport.sparse.network import Network  # noqa: E402
 from gpumatch.running.control import Control  # noqa: E402
 from tests.cpu.transport.problems import (  # noqa: E402
     check,
@@ -29,7 +30,7 @@ from tests.cuda.transport.on_device import (  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 KINDS = [
-    pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "paths"]),
+    pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "host"]),
     pytest.mark.parametrize("limit", [False, True], ids=["all", "limits"]),
     pytest.mark.parametrize("integer", [True, False], ids=["int", "float"]),
 ]
@@ -91,13 +92,12 @@ def test_given_duals_of_any_kind():
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "paths"])
+@pytest.mark.parametrize("few", [0, 2**30], ids=["auction", "host"])
 def test_it_stops_with_a_flow_and_feasible_duals(monkeypatch, few):
     monkeypatch.setattr(engine, "FEW", few)
     monkeypatch.setattr(auction.Tuning.__new__, "__defaults__", short_launches(1))
-    monkeypatch.setattr(paths, "HOPS", 1)
     task = random_task(2, dense=False, integer=True, limit=False, size=14, most=9)
-    for last in (1, 2, 4):
+    for last in (1, 2):
         ticks = itertools.count(1)
         control = Control(callback=lambda _, ticks=ticks, last=last: next(ticks) >= last)
         solution = on_host(
@@ -131,10 +131,28 @@ def test_nothing_to_ship():
 
 
 @pytest.mark.emulated
-def test_sums_that_may_overflow_are_refused():
+def test_integers_too_large_for_an_auction_are_left_to_the_host(monkeypatch):
+    monkeypatch.setattr(engine, "FEW", 0)
     costs = np.array([[2**55, 1], [3, 4]])
-    fits = task_of(costs, np.array([1, 1]), np.array([1, 1]), dense=False)
-    confirm(cp, engine.solve, fits, 4)
-    large = task_of(costs * 16, np.array([1, 1]), np.array([1, 1]), dense=False)
-    with pytest.raises(engine.TooLargeError):
-        engine.solve(on_device(cp, large))
+    for factor, has_auction in ((1, True), (16, False)):
+        task = task_of(costs * factor, np.array([1, 1]), np.array([1, 1]), dense=False)
+        found = confirm(cp, engine.solve, task, 4 * factor)
+        assert ("bidding_rounds" in found.stats) == has_auction
+
+
+@pytest.mark.emulated
+def test_flow_of_all_entries():
+    """Columns without demand have no entries in the network, and limits have some."""
+    task = on_device(cp, random_task(3, dense=False, integer=True, limit=True, size=9))
+    indptr, indices = task.indptr.get(), task.indices.get()
+    room, flow = task.demand.get() * 1, np.zeros(indices.size, np.int64)
+    for row in range(indptr.size - 1):
+        left = int(task.supply.get()[row])
+        for entry in range(indptr[row], indptr[row + 1]):
+            flow[entry] = units = min(left, room[indices[entry]])
+            left -= units
+            room[indices[entry]] -= units
+    network = Network(task)
+    network.ship(cp.asarray(flow))
+    assert flow.any()
+    assert (network.flow_of_entries().get() == flow).all()

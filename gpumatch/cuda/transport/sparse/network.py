@@ -160,18 +160,13 @@ class Network:
         """The units of given rows that have a column, be it one of limits."""
         return self.total - int(self.excess[: self.given_rows].sum())
 
-    def fillings(self) -> cp.ndarray:
-        """The units that the filler has shipped to each given column."""
-        return self.flow[self.places[-self.ncols :][: self.given_cols]]
-
-    def pairs(self) -> tuple[cp.ndarray, cp.ndarray, cp.ndarray]:
-        """Rows, columns and units of given pairs with flow, in order."""
-        count = int(self.indptr[self.given_rows])
-        flow = self.flow[self.places[:count]]
-        used = cp.flatnonzero((flow > 0) & (self.indices[:count] < self.given_cols))
-        rows = csr.owners(self.indptr[: self.given_rows + 1], self.indices[:count])
-        return (
-            rows[used].astype(np.int64),
-            self.indices[:count][used].astype(np.int64),
-            flow[used],
-        )
+    def flow_of_entries(self) -> cp.ndarray:
+        """The units of each entry of the task."""
+        task, count = self.task, int(self.indptr[self.given_rows])
+        assert task.indices is not None
+        flow = self.flow[self.places[:count]][self.indices[:count] < self.given_cols]
+        if flow.size == task.indices.size:
+            return flow
+        every = cp.zeros(task.indices.size, np.int64)
+        every[(task.demand > 0)[task.indices]] = flow
+        return every
