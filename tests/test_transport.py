@@ -451,3 +451,20 @@ def test_costs_whose_products_are_below_the_least_float(options):
         flow = gm.transport(C, supply, demand, cardinality="any", backend="cpu", **options)
         assert flow.proven
         gm.verify(C, flow)
+
+
+def test_duals_far_above_what_is_paid_are_hardly_rounded():
+    # Row 2 must ship, though row 1 would be cheaper; the last column takes nothing, and is no bar.
+    far = np.inf
+    costs = np.array(
+        [
+            [0.81510406, 1.44051349, far, -0.91855879, far],
+            [far, -1.254513333219249, far, far, far],
+            [far, 0.0034809118665013925, far, far, -0.7196986550650413],
+        ]
+    )
+    masses = {"supply": ([0, 0, 1], [0, 1, 4]), "demand": [1, 1, 4, 5, 0]}
+    t = gm.transport(costs, **masses, cardinality="any")
+    assert (t.row_ind.tolist(), t.proven) == ([2], True)
+    assert t.gap <= 2.0**-52
+    gm.verify(costs, t, **masses)

@@ -136,14 +136,16 @@ class Outcome:
         prices = _fair(turned, row_dual, col_dual, bounds, cover)
         proof = proof_by(*prices)
         is_idle = turned.cols.upper == 0
+        lower = xp.where(is_idle, LOWER * problem.largest, 0.0)
         if not proof.proven and found.has_ended and any_true(is_idle):
-            col_dual = xp.where(is_idle, col_dual - LOWER * problem.largest, col_dual)
+            col_dual = col_dual - lower
             others = _fair(turned, row_dual, col_dual, bounds, cover)
             other = proof_by(*others)
             if other.gap < proof.gap:
                 prices, proof = others, other
         if not proof.proven and found.has_ended and turned.has_lower:
             row_dual, col_dual = _retraced(found, costs, bounds, sums, limit or 0)
+            col_dual = col_dual - lower
             others = _fair(turned, row_dual, col_dual, bounds, cover)
             other = proof_by(*others)
             if other.gap < proof.gap:
@@ -187,8 +189,8 @@ def _retraced(
 
     Duals of a network were shifted, and have its largest numbers' rounding. A vertex whose flow is
     between its bounds has the dual 0, or a row the limit. From these, and from one column of each
-    part of the flow that has none, the duals follow by the costs of pairs with flow. The host finds
-    them.
+    part of the flow that has none, the duals follow by the costs of pairs with flow. A column with
+    room has none below 0. The host finds them.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -201,6 +203,8 @@ def _retraced(
         array_of(np, (side.lower < got) & (got < side.upper)) for side, got in zip(bounds, sums)
     )
     row_dual[of_rows], col_dual[of_cols] = limit, 0.0
+    has_room = array_of(np, sums[1] < bounds[1].upper)
+    col_dual[has_room] = np.maximum(col_dual[has_room], 0.0)
     ends = rows, cols + nrows
     graph = coo_array((np.ones(costs.size), ends), shape=(nrows + ncols, nrows + ncols))
     count, part = connected_components(graph, directed=False)
@@ -222,17 +226,20 @@ def _retraced(
 def _fair_with_rows_left(
     turned: Minimised, row_dual: Any, col_dual: Any, bounds: Any, is_left: Any
 ) -> tuple[Any, Any]:
-    """Duals of floats where rows with units left have the limit, and columns are lowered."""
+    """Duals of floats where rows with units left have the limit, and columns are lowered.
+
+    A row that must ship what it ships may have more than the limit, so the columns do not yield to
+    it.
+    """
     limit = turned.goal.limit or 0
     row_dual, col_dual = row_dual.copy(), _clipped(col_dual, bounds[1])
-    row_dual[is_left & (turned.rows.lower == 0)] = limit
+    is_kept = is_left & (turned.rows.lower == 0)
+    row_dual[is_kept] = limit
     if turned.costs.is_computed:
-        row_dual, col_dual = _lowered(turned.costs, row_dual, col_dual, is_left)
+        row_dual, col_dual = _lowered(turned.costs, row_dual, col_dual, is_kept)
     else:
-        make_fair(turned.costs, turned.costs.xp.where(is_left, -1, 0), row_dual, col_dual)
-    if limit:
-        row_dual = difference_below(row_dual, limit)
-    return _clipped(row_dual, bounds[0]), col_dual
+        make_fair(turned.costs, turned.costs.xp.where(is_kept, -1, 0), row_dual, col_dual)
+    return _fair(turned, row_dual, col_dual, bounds, None)
 
 
 def _lowered(problem: Costs, row_dual: Any, col_dual: Any, is_kept: Any) -> tuple[Any, Any]:

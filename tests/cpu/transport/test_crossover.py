@@ -34,7 +34,8 @@ def some_flow(task, seed):
 
 def basis_of(task, flow):
     entries = task.indptr, task.indices, task.data
-    return Basis(entries, task.supply, task.demand, task.row_limit, flow, task.control)
+    price = np.zeros(task.demand.size)
+    return Basis(entries, task.supply, task.demand, task.row_limit, flow, price, task.control)
 
 
 def sums(task, flow):

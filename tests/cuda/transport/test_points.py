@@ -12,8 +12,8 @@ cp = pytest.importorskip("cupy")
 
 import gpumatch as gm  # noqa: E402
 from gpumatch.contracts import Points  # noqa: E402
-from gpumatch.cuda.transport import points  # noqa: E402
 from gpumatch.cuda.transport import engine as whole  # noqa: E402
+from gpumatch.cuda.transport import points  # noqa: E402
 from gpumatch.problems import flow_proofs  # noqa: E402
 from tests.cpu.transport.problems import least_cost, task_of  # noqa: E402
 from tests.cuda.transport.on_device import confirm, proved, take_small_cores  # noqa: E402
