@@ -300,12 +300,12 @@ def instances(quick: bool, data: str | None) -> list[TransportInstance]:
         sides = [6]
     else:
         sources = [
-            *(("plane", n) for n in (500, 1000, 2000)),
+            *(("plane", n) for n in (50, 100, 500, 1000, 2000)),
             *(("few", *shape) for shape in ((2000, 10), (20_000, 10), (20_000, 100))),
-            *(("network", *size) for size in ((10_000, 10, 1000), (100_000, 10, 1000))),
+            *(("network", n, 10, 1000) for n in (100, 300, 1000, 3000, 10_000, 100_000)),
             ("network", 100_000, 10, 10**9),
         ]
-        sides = [32, 64, 128]
+        sides = [16, 32, 64, 128]
     images = [(kind, side) for kind in IMAGES for side in sides]
     return [TransportInstance(source[0], source) for source in [*sources, *images]]
 
