@@ -9,7 +9,7 @@ import pytest
 
 from gpumatch.contracts import Stopped
 from gpumatch.contracts.transport import TransportSolution, TransportTask
-from gpumatch.cpu.transport import crossover, planting, simplex, sweeps
+from gpumatch.cpu.transport import crossover, engine, planting, simplex, sweeps
 from gpumatch.cpu.transport.crossover import Basis
 from gpumatch.cpu.transport.flows import Flows
 from gpumatch.running.control import Control
@@ -172,3 +172,31 @@ def test_costs_whose_sums_would_overflow_are_left_to_paths():
     assert crossover.takes((-(2**40), 2**40), (1000, 1000))
     assert not crossover.takes((0, 2**52), (1000, 1000))
     assert not crossover.takes((-(2**52), 0), (1000, 1000))
+
+
+@pytest.mark.parametrize(("integer", "limit"), KINDS)
+def test_an_optimal_flow_and_its_prices_need_no_pivot(integer, limit):
+    """Its trees join by tight pairs; by other prices they would not."""
+    pivots = 0
+    for seed in range(60):
+        task = random_task(seed, dense=False, integer=integer, limit=limit, most=6, size=12)
+        found = engine.solve(task)
+        if not found.is_optimal:
+            continue
+        flow = np.zeros(task.indices.size, np.int64)
+        for row, col, units in zip(found.rows, found.cols, found.flow):
+            first, last = task.indptr[row : row + 2]
+            flow[first + np.searchsorted(task.indices[first:last], col)] = units
+        entries = task.indptr, task.indices, task.data
+        wrong = np.random.default_rng(seed).normal(size=task.demand.size) * 100
+        for price in (found.col_dual, wrong):
+            basis = Basis(
+                entries, task.supply, task.demand, task.row_limit, flow.copy(), price, task.control
+            )  # fmt: skip
+            basis.solve()
+            check_strong(basis)
+            check(task, solution_of(task, basis), 0 if integer else 1e-12)
+            if price is found.col_dual:
+                assert basis.pivots == 0
+        pivots += basis.pivots
+    assert pivots > 0
