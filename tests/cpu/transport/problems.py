@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from gpumatch.contracts.transport import TransportTask
+from gpumatch.cpu.transport.sources import Matrix
 from gpumatch.running.control import Control
 
 
@@ -118,3 +119,25 @@ def check_violator(task, rows):
     owners, cols, _ = pairs(task)
     used = np.unique(cols[np.isin(owners, rows)])
     assert task.supply[rows].sum() > task.demand[used].sum()
+
+
+def answers(source, rows, cols, own, dual):
+    """What a source says at some duals; of pairs, their reduced costs, because some are equal."""
+    part = source.part(rows, cols)
+    part = Matrix(part) if isinstance(part, np.ndarray) else part
+    near = source.nearest(dual, (4, 3), lambda: None)
+    pairs = tuple(np.concatenate(parts) for parts in zip(near.of_rows, near.of_cols))
+    assert np.unique(pairs[0] * np.int64(dual.size) + pairs[1]).size == pairs[0].size
+    reduced = source.at(*pairs) - dual[pairs[1]] - near.row_dual[pairs[0]]
+    return [
+        source.at(rows[:5], cols),
+        source.features(0, cols),
+        source.features(1, rows),
+        source.conjugate(rows, own, lambda: None),
+        source.row_minima(dual),
+        part.row_minima(dual[cols]),
+        near.row_dual,
+        near.regret,
+        np.sort(reduced[: 4 * near.row_dual.size].reshape(-1, 4), axis=1),
+        np.stack([np.sort(reduced[pairs[1] == col])[:3] for col in range(dual.size)]),
+    ]

@@ -14,7 +14,7 @@ from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.cpu.transport import dense, engine, few_columns, sources
 from gpumatch.cpu.transport.sources import Cloud, Matrix
 from gpumatch.running.control import Control
-from tests.cpu.transport.problems import check
+from tests.cpu.transport.problems import answers, check
 
 METRICS = ["sqeuclidean", "euclidean", "cityblock", "chebyshev"]
 
@@ -28,26 +28,6 @@ def cloud(rng, nrows, ncols, metric, sign=1.0, has_offsets=False):
 
 def matrix_of(points):
     return sources.fill_distances(points, 0, points.rows.shape[0])
-
-
-def answers(source, rows, cols, own, dual):
-    """What a source says at some duals; of pairs, their reduced costs, because some are equal."""
-    near = source.nearest(dual, (4, 3), lambda: None)
-    pairs = tuple(np.concatenate(parts) for parts in zip(near.of_rows, near.of_cols))
-    assert np.unique(pairs[0] * np.int64(dual.size) + pairs[1]).size == pairs[0].size
-    reduced = source.at(*pairs) - dual[pairs[1]] - near.row_dual[pairs[0]]
-    return [
-        source.at(rows[:5], cols),
-        source.features(0, cols),
-        source.features(1, rows),
-        source.conjugate(rows, own, lambda: None),
-        source.row_minima(dual),
-        source.part(rows, cols).row_minima(dual[cols]),
-        near.row_dual,
-        near.regret,
-        np.sort(reduced[: 4 * near.row_dual.size].reshape(-1, 4), axis=1),
-        np.stack([np.sort(reduced[pairs[1] == col])[:3] for col in range(dual.size)]),
-    ]
 
 
 @pytest.fixture

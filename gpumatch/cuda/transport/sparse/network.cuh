@@ -34,17 +34,3 @@ __device__ inline long long add_units(long long* place, long long units) {
   return static_cast<long long>(atomicAdd(reinterpret_cast<unsigned long long*>(place),
                                           static_cast<unsigned long long>(units)));
 }
-
-// Take units if there are so many.
-__device__ inline bool take_units(long long* place, long long units) {
-  auto* const bits = reinterpret_cast<unsigned long long*>(place);
-  long long there = now(*place);
-  while (there >= units) {
-    const auto seen = static_cast<long long>(
-        atomicCAS(bits, static_cast<unsigned long long>(there),
-                  static_cast<unsigned long long>(there - units)));
-    if (seen == there) return true;
-    there = seen;
-  }
-  return false;
-}
