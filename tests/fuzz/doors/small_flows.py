@@ -44,6 +44,8 @@ def small_transport(trial: Trial) -> None:
         if count > 1:
             _judge_batch(trial, drawn, options)
             return
+        if trial.chance(0.5):
+            first = first._replace(source=_as_one_of_many(first.source))
         if trial.chance(0.15):
             options["initial"] = tuple(
                 trial.rng.normal(size=length) for length in first.matrix.shape
@@ -164,11 +166,15 @@ def _room_of(p: Problem) -> dict[str, Any]:
 @contextlib.contextmanager
 def _by_a_way(trial: Trial) -> Iterator[None]:
     """Let the library take one of its ways, which only larger problems take otherwise."""
-    way = trial.pick(("small", "paths", "auction", "core", "few", "pivots"), (3, 1, 2, 2, 2, 1))
+    ways = ("small", "network", "paths", "auction", "core", "few", "pivots")
+    way = trial.pick(ways, (3, 2, 1, 2, 2, 2, 1))
     trial.note(way=way)
-    lowered: list[tuple[Any, dict[str, Any]]] = [(small_transports, {"MOST": 0})]
+    lowered: list[tuple[Any, dict[str, Any]]]
+    lowered = [(small_transports, {"MOST": 0, "MOST_OF_NETWORK": 0})]
     if way == "small":
         lowered = []
+    elif way == "network":
+        lowered = [(small_transports, {"MOST": 0})]
     elif way == "auction":
         lowered.append((engine, {"FEW": 0}))
     elif way != "paths":
