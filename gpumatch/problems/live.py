@@ -20,7 +20,6 @@ from gpumatch.cpu.live.changes import (
     AT_LIMIT,
     BY_COVER,
     BY_LIMIT,
-    FIT,
     TOO_LARGE,
 )
 from gpumatch.cpu.live.point_table import PointTable
@@ -42,6 +41,8 @@ EXACT = 2**49
 """For integers, (n + 1) max|c| must be less, so that sums of floats are exact."""
 
 _FLOAT64 = np.dtype(np.float64)
+_CONTIGUOUS = (_FLOAT64.itemsize,)
+"""The strides of such an array of one dimension."""
 
 Solve = Callable[..., Assignment]
 AnyTable = Table | PointTable
@@ -110,22 +111,20 @@ class LiveCosts(ABC):
         return table.report()
 
     @abstractmethod
-    def set_range(self, nrows: int, ncols: int) -> None:
-        """See that sums stay in their range with so many rows and columns."""
+    def set_range(self, table: Any, nrows: int, ncols: int) -> None:
+        """See that sums of a table stay in their range with so many rows and columns."""
 
     @abstractmethod
     def cost(self, cost: Any) -> float:
         """The cost of one pair, as a float, checked but for its size."""
 
-    def note(self, fit: int, values: Any) -> None:
-        """Note the costs of a change; raise the error if they were not fit."""
-        if fit == FIT:
-            return
+    def error(self, fit: int, values: Any) -> ValueError:
+        """The error for costs that were not fit, as `gpumatch.cpu.live.changes` tells."""
         if np.isnan(values).any():
-            raise ValueError("costs must not be NaN")
+            return ValueError("costs must not be NaN")
         if fit == TOO_LARGE:
-            raise ValueError(f"numbers are too large for this session: at most {self.most:g}")
-        raise self._wrong_infinity()
+            return ValueError(f"numbers are too large for this session: at most {self.most:g}")
+        return self._wrong_infinity()
 
     def _wrong_infinity(self) -> ValueError:
         forbids = self.wish.forbidden
@@ -141,9 +140,9 @@ class LiveMatrix(LiveCosts):
         self.wish = wish
         self._first: Costs | None = costs
         self.is_exact = costs.is_integer and not isinstance(wish.cost_limit, float)
-        self.largest = max(float(costs.largest), abs(float(wish.cost_limit or 0)))
+        self._largest = max(float(costs.largest), abs(float(wish.cost_limit or 0)))
         self.shape = costs.shape
-        self.set_range(*costs.shape)
+        self._set_range(*costs.shape, self._largest)
 
     def table(self) -> Table:
         wish, limit = self.wish, self.wish.cost_limit
@@ -154,6 +153,7 @@ class LiveMatrix(LiveCosts):
             mode=wish.mode,
             limit=wish.top,
             most=wish.sign * (limit or 0.0) if is_bar else math.inf,
+            largest=self._largest,
             is_exact=self.is_exact,
             is_full=wish.is_full,
         )
@@ -161,8 +161,10 @@ class LiveMatrix(LiveCosts):
         return table
 
     def values(self, costs: Any, length: int, side: int) -> np.ndarray:
-        is_plain = type(costs) is np.ndarray and costs.dtype is _FLOAT64 and not self.is_exact
-        if is_plain and costs.shape == (length,) and costs.flags.c_contiguous:
+        if (
+            type(costs) is np.ndarray and costs.dtype is _FLOAT64 and costs.strides == _CONTIGUOUS
+            and len(costs) == length and not self.is_exact
+        ):  # fmt: skip
             return costs
         values = as_array(costs, "costs")
         if values.shape != (length,):
@@ -223,24 +225,20 @@ class LiveMatrix(LiveCosts):
         except InfeasibleError:
             return solve(costs, cardinality="maximum")
 
-    def set_range(self, nrows: int, ncols: int) -> None:
+    def set_range(self, table: Table, nrows: int, ncols: int) -> None:
+        self._set_range(nrows, ncols, table.largest)
+
+    def _set_range(self, nrows: int, ncols: int, largest: float) -> None:
         self.most = float((EXACT - 1) // (min(nrows, ncols) + 1)) if self.is_exact else LARGEST
-        if self.largest > self.most:
+        if largest > self.most:
             raise ValueError(
-                f"a magnitude of {self.largest:g} is too large for a session: "
+                f"a magnitude of {largest:g} is too large for a session: "
                 + (
                     "for integers, (n + 1) max|cost| must be below 2**49"
                     if self.is_exact
                     else "it takes 2**1000 at most"
                 )
             )
-
-    def note(self, fit: int, values: Any) -> None:
-        """Keep the greatest magnitude, which limits how many rows and columns may come."""
-        super().note(fit, values)
-        if self.is_exact:
-            finite = np.abs(values)[np.isfinite(values)]
-            self.largest = max(self.largest, float(finite.max(initial=0)))
 
 
 class LiveSparse(LiveMatrix):
@@ -318,7 +316,7 @@ class LivePoints(LiveCosts):
         )
         return report if above is None else report._replace(gap=report.gap + above(report.gap))
 
-    def set_range(self, nrows: int, ncols: int) -> None:
+    def set_range(self, table: PointTable, nrows: int, ncols: int) -> None:
         pass
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpumatch.cpu.live.changes import AT_LIMIT, BY_COVER, FIT, INVALID, TOO_LARGE, part
+from gpumatch.cpu.live.changes import AT_LIMIT, BY_COVER, FIT, checked, note_largest, part
 from gpumatch.cpu.live.search import flip, set_dual, wait
 from gpumatch.cpu.live.state import (
     BACK,
@@ -132,22 +132,13 @@ def note_pairs(head, nums, nums2, marks, ends, after, cost, s):
 
 
 @kernel
-def _checked(value, sign, largest, most):
-    """Return if a cost fits, and the cost to be minimised: inf above ``most``."""
-    value *= sign
-    if not abs(value) <= largest and value != np.inf:
-        return TOO_LARGE if abs(value) < np.inf else INVALID, value
-    return FIT, value if value <= most else np.inf
-
-
-@kernel
 def set_line(
-    head, head2, nums, nums2, marks, marks2, ends, after, cost, free, s, x, values, sign, largest,
+    head, head2, nums, nums2, marks, marks2, ends, after, cost, free, s, x, values, sign, limit,
     most, mode,
 ):  # fmt: skip
     """Give a vertex new costs, as `changes.set_line` does. There must be free cells for them."""
     for place in range(values.size):
-        fit, _ = _checked(values[place], sign, largest, most)
+        fit, _ = checked(values[place], sign, limit, most)
         if fit != FIT:
             return fit
     if x == marks[COUNTS, SLOTS]:
@@ -159,7 +150,8 @@ def set_line(
     place = 0
     for k in range(marks2[COUNTS, SLOTS]):
         if marks2[USED, k] == 1:
-            _, value = _checked(values[place], sign, largest, most)
+            _, value = checked(values[place], sign, limit, most)
+            note_largest(nums2, values[place])
             place += 1
             if value < np.inf:
                 add_cell(head, head2, ends, after, cost, free, s, x, k, value)
@@ -169,13 +161,15 @@ def set_line(
 
 @kernel
 def set_cost(
-    head, head2, nums, nums2, marks, marks2, ends, after, cost, free, s, x, k, value, sign, largest,
+    head, head2, nums, nums2, marks, marks2, ends, after, cost, free, s, x, k, value, sign, limit,
     most, mode,
 ):  # fmt: skip
     """Give a pair another cost, as `changes.set_cost` does. There must be a free cell."""
-    fit, value = _checked(value, sign, largest, most)
+    fit, least = checked(value, sign, limit, most)
     if fit != FIT:
         return fit
+    note_largest(nums2, value)
+    value = least
     e = _find(head, ends, after, s, x, k)
     if value == np.inf and e >= 0:
         _unlink(head, ends, after, s, e)

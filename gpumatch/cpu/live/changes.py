@@ -28,6 +28,7 @@ from gpumatch.cpu.live.state import (
     COUNTS,
     DUAL,
     FREE,
+    LARGEST,
     LINE,
     LIVE,
     MATE,
@@ -54,6 +55,8 @@ __all__ = [
     "FIT",
     "INVALID",
     "TOO_LARGE",
+    "checked",
+    "note_largest",
     "part",
     "remove_line",
     "report",
@@ -71,12 +74,12 @@ DRIFT = 2.0**51
 
 
 @short_kernel
-def set_line(own, other, nums, nums2, marks, marks2, x, values, sign, largest, most, mode):
+def set_line(own, other, nums, nums2, marks, marks2, sign, most, mode, x, values, limit):
     """Give a vertex new costs, in the order of the other side's slots in use; return if they fit.
 
     A vertex whose slot is the first that was never in use is new.
     """
-    fit = _take_line(nums2, marks2, values, sign, largest, most)
+    fit = _take_line(nums2, marks2, values, sign, limit, most)
     if fit != FIT:
         return fit
     if x == marks[COUNTS, SLOTS]:
@@ -91,31 +94,60 @@ def set_line(own, other, nums, nums2, marks, marks2, x, values, sign, largest, m
     return FIT
 
 
-@strict_kernel  # else the caller's is inherited, and NaN passes
-def _take_line(nums2, marks2, values, sign, largest, most):
+@inlined
+def _take_line(nums, marks, values, sign, limit, most):
     """Write the costs to be minimised into a line, with inf for forbidden pairs; return if all fit.
 
-    Pairs above ``most`` are forbidden.
+    No magnitude may be above ``limit``. Pairs above ``most`` are forbidden.
     """
-    fit, place = FIT, 0
-    for k in range(marks2[COUNTS, SLOTS]):
+    if marks[COUNTS, LIVE] == marks[COUNTS, SLOTS] and _copy_line(nums, values, sign, limit, most):
+        return FIT
+    return _check_line(nums, marks, values, sign, limit, most)
+
+
+@strict_kernel  # else the caller's is inherited, and NaN passes
+def _copy_line(nums, values, sign, limit, most):
+    """Write the line if every slot is in use; return if all costs are finite and fit."""
+    largest, fits = 0.0, True
+    for k in range(values.size):
+        cost = sign * values[k]
+        size = abs(cost)
+        fits &= size <= limit
+        largest = size if size > largest else largest
+        nums[LINE, k] = cost if cost <= most else np.inf
+    if fits:
+        nums[SCALARS, LARGEST] = max(nums[SCALARS, LARGEST], largest)
+    return fits
+
+
+@strict_kernel
+def _check_line(nums, marks, values, sign, limit, most):
+    """Write the line of slots of which some are not in use, or with costs that may not fit."""
+    fit, place, largest = FIT, 0, nums[SCALARS, LARGEST]
+    for k in range(marks[COUNTS, SLOTS]):
         cost = np.inf
-        if marks2[USED, k] == 1:
+        if marks[USED, k] == 1:
             cost = sign * values[place]
             place += 1
-            if not abs(cost) <= largest and cost != np.inf:
+            if abs(cost) <= limit:
+                largest = max(largest, abs(cost))
+            elif cost != np.inf:
                 fit = TOO_LARGE if abs(cost) < np.inf and fit == FIT else INVALID
             cost = cost if cost <= most else np.inf
-        nums2[LINE, k] = cost
+        nums[LINE, k] = cost
+    if fit == FIT:
+        nums[SCALARS, LARGEST] = largest
     return fit
 
 
 @short_kernel
-def set_cost(own, other, nums, nums2, marks, marks2, x, k, cost, sign, largest, most, mode):
+def set_cost(own, other, nums, nums2, marks, marks2, sign, most, mode, x, k, cost, limit):
     """Give a pair another cost; return if it fits."""
-    fit, cost = _checked(cost, sign, largest, most)
+    fit, value = checked(cost, sign, limit, most)
     if fit != FIT:
         return fit
+    note_largest(nums2, cost)
+    cost = value
     own[x, k] = other[k, x] = cost
     if marks[MATE, x] == k:
         _refresh(own, nums, nums2, marks, marks2, x, mode)
@@ -129,12 +161,19 @@ def set_cost(own, other, nums, nums2, marks, marks2, x, k, cost, sign, largest, 
 
 
 @strict_kernel
-def _checked(cost, sign, largest, most):
-    """Return if a cost fits, and the cost to be minimised."""
+def checked(cost, sign, limit, most):
+    """Return if a cost fits, and the cost to be minimised: inf above ``most``."""
     cost *= sign
-    if abs(cost) <= largest or cost == np.inf:
-        return FIT, cost if cost <= most else np.inf
-    return TOO_LARGE if abs(cost) < np.inf else INVALID, cost
+    if not abs(cost) <= limit and cost != np.inf:
+        return TOO_LARGE if abs(cost) < np.inf else INVALID, cost
+    return FIT, cost if cost <= most else np.inf
+
+
+@strict_kernel
+def note_largest(nums, cost):
+    """Note the magnitude of a cost that fits."""
+    if abs(cost) < np.inf:
+        nums[SCALARS, LARGEST] = max(nums[SCALARS, LARGEST], abs(cost))
 
 
 @short_kernel

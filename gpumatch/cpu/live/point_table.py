@@ -99,10 +99,10 @@ class PointTable:
     def has_room(self, side: int) -> bool:
         return self.slots(side) < self.points[side].shape[0]
 
-    def set_line(self, side: int, slot: int, point: np.ndarray, largest: float) -> int:
+    def set_line(self, side: int, slot: int, point: np.ndarray, limit: float) -> int:
         """Put a row or column to another point, or a new one into the next slot."""
         for number in point.tolist():
-            if not abs(number) <= largest:
+            if not abs(number) <= limit:
                 return TOO_LARGE if np.isfinite(point).all() else INVALID
         marks, numbers = self.marks[side], self.numbers[side]
         if slot == marks[COUNTS, SLOTS]:

@@ -163,7 +163,7 @@ def _partner(marks, marks2, nums2, x):
     return j if marks[FREE, x] + marks2[FREE, j] > 0 else _NOBODY
 
 
-@vector_kernel
+@fused
 def dual_below(costs, shown, x, count, is_exact):
     """Return the least reduced cost in a line, rounded down."""
     least = np.inf
@@ -213,7 +213,7 @@ def _least_mate(nums, marks, front, count):
     return least
 
 
-@vector_kernel
+@fused
 def _grow(costs, nums, nums2, marks, marks2, x, size, front, leave, leaver):
     """Scan x, whose mate is the nearest vertex outside the tree.
 
@@ -234,7 +234,7 @@ def _grow(costs, nums, nums2, marks, marks2, x, size, front, leave, leaver):
     return greater(least, front), leave, leaver
 
 
-@vector_kernel
+@fused
 def _shortest_joint(nums, nums2, marks2, root2, size2):
     """Return the length of the shortest path that leads into the second tree, and where it does.
 
@@ -250,7 +250,7 @@ def _shortest_joint(nums, nums2, marks2, root2, size2):
     return least, at
 
 
-@vector_kernel
+@fused
 def _search(own, other, nums, nums2, marks, marks2, r, j, joins, is_exact):
     """Search from r, and from j if that is not -1; return if r is stuck, and how many lines.
 

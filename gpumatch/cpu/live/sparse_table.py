@@ -84,17 +84,17 @@ class SparseTable(Table):
 
     # -- changes -----------------------------------------------------------------------------------
 
-    def set_line(self, side: int, slot: int, values: np.ndarray, largest: float) -> int:
+    def set_line(self, side: int, slot: int, values: np.ndarray, limit: float) -> int:
         self._need_cells(int(np.isfinite(values).sum()))
         return set_line(
-            *self._sides(side), *self._cells, side, slot, values, self.sign, largest, self.most,
+            *self._sides(side), *self._cells, side, slot, values, self.sign, limit, self.most,
             self.mode,
         )  # fmt: skip
 
-    def set_cost(self, row: int, col: int, cost: float, largest: float) -> int:
+    def set_cost(self, row: int, col: int, cost: float, limit: float) -> int:
         self._need_cells(1)
         return set_cost(
-            *self._sides(0), *self._cells, 0, row, col, cost, self.sign, largest, self.most,
+            *self._sides(0), *self._cells, 0, row, col, cost, self.sign, limit, self.most,
             self.mode,
         )  # fmt: skip
 

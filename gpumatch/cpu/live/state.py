@@ -11,7 +11,9 @@ is known by its slot. A slot that is not in use has only forbidden pairs and no 
     numbers[REACH, t], marks[TREE, t], marks[BACK, t]
                       the t-th vertex of that tree, its distance, and the mate it had
     numbers[LINE, x]  room for one line of costs
-    numbers[SCALARS, LINES]  lines that searches have read from this side
+    numbers[SCALARS, LINES]    lines that searches have read from this side
+    numbers[SCALARS, LARGEST]  the greatest magnitude of a cost that was ever set by a change of
+                               the other side
     marks[MATE, x]    mate, or -1 - x without one: the least mate of several names an unmatched one
     marks[PRED, x]    in a search from the other side, the vertex from which x is reached
     marks[FREE, x]    1 if x may stay unmatched at the cost numbers[SCALARS, TOP], 0 if it must not
@@ -62,6 +64,7 @@ __all__ = [
     "DIST",
     "DUAL",
     "FREE",
+    "LARGEST",
     "LINE",
     "LINES",
     "LIVE",
@@ -86,5 +89,5 @@ NUMBERS = 6
 DUAL, SHOWN, DIST, REACH, LINE, SCALARS = range(NUMBERS)
 MARKS = 10
 MATE, PRED, TREE, BACK, FREE, WAITS, QUEUE, PARTNER, USED, COUNTS = range(MARKS)
-TOP, LINES = range(2)  # of numbers[SCALARS]
+TOP, LINES, LARGEST = range(3)  # of numbers[SCALARS]
 SLOTS, WAITING, BOUND, LIVE = range(4)  # of marks[COUNTS]

@@ -21,6 +21,7 @@ from gpumatch.cpu.live.state import (
     COUNTS,
     DUAL,
     FREE,
+    LARGEST,
     LINE,
     LINES,
     LIVE,
@@ -84,6 +85,10 @@ class Table:
         Of `changes`.
     limit : float
         What a row that may be unmatched costs.
+    most : float
+        Pairs above it are forbidden.
+    largest : float
+        The greatest magnitude of the costs that are loaded first, and of the limit.
     is_exact, is_full : bool
         Whether costs are integers, and whether the whole smaller side is to be matched.
     """
@@ -96,6 +101,7 @@ class Table:
         mode: int,
         limit: float,
         most: float,
+        largest: float,
         is_exact: bool,
         is_full: bool,
     ) -> None:
@@ -109,12 +115,13 @@ class Table:
             [_marks(size) for size in (rows, cols)],
         )
         self.numbers[0][SCALARS, TOP] = limit
+        self.numbers[0][SCALARS, LARGEST] = largest
 
     def _allocate(self, rows: int, cols: int) -> list[np.ndarray]:
         """Costs of so many slots, of which all pairs are forbidden."""
         return [np.full((rows, cols), np.inf), np.full((cols, rows), np.inf)]
 
-    _made: tuple[str, ...] = ("_state", "_whole")  # by `_hold`, and not pickled
+    _made: tuple[str, ...] = ("_state", "_changing", "_whole")  # by `_hold`, and not pickled
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in vars(self).items() if name not in self._made}
@@ -130,20 +137,19 @@ class Table:
             (*costs, *numbers, *marks),
             (*costs[::-1], *numbers[::-1], *marks[::-1]),
         )
+        self._changing = [(*state, self.sign, self.most, self.mode) for state in self._state]
         self._whole = (
             *self._state[0], self.sign, self.mode, self.is_exact, self.is_full, BUDGET,
         )  # fmt: skip
 
     # -- changes -----------------------------------------------------------------------------------
 
-    def set_line(self, side: int, slot: int, values: np.ndarray, largest: float) -> int:
+    def set_line(self, side: int, slot: int, values: np.ndarray, limit: float) -> int:
         """Give a row (side 0) or column new costs; return if they fit, as `changes` says.
 
-        If the slot is the next one, it is a new row or column.
+        If the slot is the next one, it is a new row or column. No magnitude may be above ``limit``.
         """
-        return _set_line(
-            *self._state[side], slot, values, self.sign, largest, self.most, self.mode
-        )  # fmt: skip
+        return _set_line(*self._changing[side], slot, values, limit)
 
     def slots(self, side: int) -> int:
         """The slots that have been in use; a new row or column gets the next one."""
@@ -157,11 +163,9 @@ class Table:
         """Remove a row or column."""
         _remove_line(*self._state[side], slot)
 
-    def set_cost(self, row: int, col: int, cost: float, largest: float) -> int:
+    def set_cost(self, row: int, col: int, cost: float, limit: float) -> int:
         """Give a pair another cost; return if it fits."""
-        return _set_cost(
-            *self._state[0], row, col, cost, self.sign, largest, self.most, self.mode
-        )  # fmt: skip
+        return _set_cost(*self._changing[0], row, col, cost, limit)
 
     def grow(self, side: int) -> None:
         """Make room for twice as many rows or columns."""
@@ -221,6 +225,11 @@ class Table:
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and columns."""
         return self.marks[0].item(COUNTS, LIVE), self.marks[1].item(COUNTS, LIVE)
+
+    @property
+    def largest(self) -> float:
+        """The greatest magnitude that a cost has had."""
+        return max(numbers.item(SCALARS, LARGEST) for numbers in self.numbers)
 
     @property
     def lines(self) -> int:
@@ -360,8 +369,8 @@ def _marks(size: int) -> np.ndarray:
 
 
 _STATE = "f8,2 f8,2 f8,2 f8,2 i4,2 i4,2 "
-_set_line = on_first_call(globals(), "_set_line", set_line, "i8", _STATE + "i8 f8,1 f8 f8 f8 i8")
-_set_cost = on_first_call(globals(), "_set_cost", set_cost, "i8", _STATE + "i8 i8 f8 f8 f8 f8 i8")
+_set_line = on_first_call(globals(), "_set_line", set_line, "i8", _STATE + "f8 f8 i8 i8 f8,1 f8")
+_set_cost = on_first_call(globals(), "_set_cost", set_cost, "i8", _STATE + "f8 f8 i8 i8 i8 f8 f8")
 _remove_line = on_first_call(globals(), "_remove_line", remove_line, "", _STATE + "i8")
 _serve = on_first_call(globals(), "_serve", serve, "i8", _STATE + "i8 b1 i8")
 _total_of = on_first_call(globals(), "_total_of", total_of, "f8", _STATE + "f8 i8 b1 b1 i8")
