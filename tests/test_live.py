@@ -220,6 +220,21 @@ def test_the_objective_is_no_longer_rounded_by_costs_that_are_gone(seed, put):
         assert s.objective == pytest.approx(gm.assign(C, cardinality="any").objective, rel=1e-12)
 
 
+@pytest.mark.parametrize(("metric", "scale"), [("chebyshev", 1e-30), ("cityblock", 1e-20)])
+def test_the_objective_is_not_rounded_by_points_that_are_gone(metric, scale):
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        X, Y = scale * rng.random((6, 2)), scale * rng.random((7, 2))
+        s = gm.Session(gm.PointCosts(X, Y, metric=metric))
+        far = [s.add_row(10.0 ** rng.integers(-3, 4) * rng.random(2)) for _ in range(2)]
+        assert s.objective > 1e-8  # paths have passed all others by now
+        for name in far:
+            s.remove_row(name)
+        s.set_row(2, X[2])
+        expected = gm.assign(s.costs()).objective
+        assert s.objective == pytest.approx(expected, rel=1e-12, abs=0)
+
+
 def test_integers_are_exact_up_to_their_range():
     most = 2**49 // 4 - 1
     C = np.array([[most, -most, 0], [most - 1, 1 - most, 7], [-most, most, most]])
@@ -237,6 +252,16 @@ def test_integers_are_exact_up_to_their_range():
         s.add_row([0, 0, 0]), s.add_col([0, 0, 0, 0])
     with pytest.raises(ValueError, match="too large for a session"):
         gm.Session(C * 4)
+
+
+def test_a_price_of_large_integers_leaves_room_for_more_rows():
+    s = gm.Session([[1, 2], [3, 4]])
+    large = 2**49 // 3 - 1
+    assert s.price_of.set_row(0, [large, large]) > 0
+    s.add_row([5, 6]), s.add_col([7, 8, 9])
+    s.set_cost(0, 0, 2**49 // 4 - 1)
+    with pytest.raises(ValueError, match="too large"):
+        s.add_row([1, 1, 1]), s.add_col([1, 1, 1, 1])
 
 
 def test_duals_of_integers_that_drift_are_found_anew():

@@ -32,6 +32,8 @@ nothing. A vertex that leaves gets its top exactly.
     keys, heap     scanned vertices by the distance of what they would bring
 
 Of pairs whose vertices a path has passed, numbers[LINE] has the costs, on both sides.
+numbers[SCALARS, LARGEST] of the root's side has the greatest magnitude that a search has given to a
+dual.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from gpumatch.cpu.live.search import set_dual
 from gpumatch.cpu.live.state import (
     BACK,
     DUAL,
+    LARGEST,
     LINE,
     LINES,
     MATE,
@@ -212,12 +215,15 @@ def _serve(
         if is_free and max(top + offset[x], front) < leave:
             leave, leaver = max(top + offset[x], front), x
     radius = min(leave, least)
+    largest = max(nums[SCALARS, LARGEST], abs(radius))
     for t in range(size):
         k, x = marks2[TREE, t], marks2[BACK, t]
         nums2[DUAL, k] += min(nums2[REACH, t] - radius, 0.0)
         show(nums2, boxes2, k)
         set_dual(nums, x, radius - offset[x])
+        largest = max(largest, max(abs(nums2[DUAL, k]), abs(radius - offset[x])))
     set_dual(nums, r, radius)
+    nums[SCALARS, LARGEST] = largest
     nums[SCALARS, LINES] += size + 1
     if least > leave:
         sink = marks[MATE, leaver]

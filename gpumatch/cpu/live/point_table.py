@@ -22,7 +22,9 @@ from gpumatch.cpu.live.reports import report_of, slots_in_use
 from gpumatch.cpu.live.state import (
     COUNTS,
     DUAL,
+    LARGEST,
     LINE,
+    LINES,
     MARKS,
     MATE,
     NUMBERS,
@@ -40,6 +42,9 @@ LEAST = 16
 """Slots of a side at least."""
 LISTED, ASKED = 24, 4
 """Nearest points that a point keeps; those that it asks for in a search."""
+SURE = 2.0**21
+"""Roundings of the largest dual, by the total, that need no proof: this is right to 2**-30 then,
+with four roundings of half a unit for each vertex that a search has scanned."""
 NEVER = -(2**62)
 """The epoch of a list that has not been made."""
 
@@ -68,6 +73,7 @@ class PointTable:
         self.fallen = [0, 0]  # duals that have fallen since
         self.epoch = [0, 0]  # how often duals have risen, or points have come
         self.searches = 0
+        self.settled = 0.0  # vertices that had been scanned when duals last proved the pairs
         self.waiting: list[dict[int, None]] = [{}, {}]
         self.is_bound = 0  # the side whose vertices must be matched, without a limit
         for points in sides:
@@ -248,6 +254,7 @@ class PointTable:
             self.numbers[self.is_bound][DUAL] += move
         for side in (0, 1):
             self.numbers[side][SHOWN] = self.numbers[side][DUAL]
+            self.numbers[side][SCALARS, LARGEST] += abs(move) if move > -np.inf else 0.0
             is_known = self.numbers[side][DUAL] > -np.inf
             for slot in (is_known & (self.marks[side][MATE] < 0)).nonzero()[0].tolist():
                 self.waiting[side].setdefault(slot, None)
@@ -294,7 +301,14 @@ class PointTable:
         self.serve()
         if self.mode == AT_LIMIT:
             return None
-        return self.sign * float(self.numbers[0][LINE, : self.slots(0)].sum())
+        total = self.sign * float(self.numbers[0][LINE, : self.slots(0)].sum())
+        largest = max(numbers.item(SCALARS, LARGEST) for numbers in self.numbers)
+        roundings = self._lines() - self.settled + sum(self.shape)
+        return total if roundings * largest <= SURE * abs(total) else None
+
+    def _lines(self) -> float:
+        """The vertices that searches have scanned."""
+        return sum(numbers.item(SCALARS, LINES) for numbers in self.numbers)
 
     def report(self) -> Report:
         """What the assignment is, if nothing waits."""
@@ -302,7 +316,16 @@ class PointTable:
         if not found.proven and self.mode == BY_COVER:
             self._lower_duals()
             found = self._report()
+        if found.proven:
+            self._settle()
         return found
+
+    def _settle(self) -> None:
+        """Note that these duals prove these pairs, whatever has been rounded before."""
+        self.settled = self._lines()
+        for numbers in self.numbers:
+            known = numbers[DUAL][numbers[DUAL] > -np.inf]
+            numbers[SCALARS, LARGEST] = np.abs(known).max(initial=0.0)
 
     def _lower_duals(self) -> None:
         """Serve each pair anew, from the free side first.
@@ -381,6 +404,7 @@ class PointTable:
             numbers[LINE, own] = self.sign * paid
         self.is_bound = int(self.shape[0] > self.shape[1])
         self.waiting = [{}, {}]
+        self._settle()
         for side in (0, 1):
             self._forget(side)
 
