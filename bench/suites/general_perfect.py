@@ -199,7 +199,7 @@ def _instance(points: int, neighbours: int | None, family: str) -> PointInstance
 def warming(quick: bool) -> list[Instance]:
     """Few points, which warm up both starts."""
     sizes = (80, 6), (80, None), (1000, None)  # each takes other kernels
-    return [_instance(*size, family) for size in sizes for family in ("shortest", LONGEST)]
+    return [_instance(n, k, family) for n, k in sizes for family in ("shortest", LONGEST)]
 
 
 SIZES = (

@@ -218,7 +218,8 @@ class Kernel(compiler.CPUDispatcher):
         try:
             return super().compile(sig)
         finally:
-            for context in self.typingctx, self.targetctx:
+            contexts: tuple[Any, ...] = self.typingctx, self.targetctx
+            for context in contexts:
                 vars(context).pop(_LOADING, None)
 
     def add_overload(self, cres: Any) -> None:
