@@ -41,9 +41,10 @@ test-long: $(VENV)/.test
 # Numba does not notice the switch, so what it compiles here is kept apart. The tests of numba_tools
 # have kernels of their own, and those of a GPU, emulated or not, run CUDA's. The checks are made
 # before LLVM optimises, so it need not optimise far, which takes a quarter of the compiler's time.
+# They are the same for each type of costs.
 test-bounds: $(VENV)/.test
 	NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/checked-kernels $(BIN)/python -m pytest \
-	    $(WORKERS) -m "not long and not gpu" --ignore tests/cpu/numba_tools \
+	    $(WORKERS) -m "not long and not gpu and not dtypes" --ignore tests/cpu/numba_tools \
 	    tests/cpu tests/linalg tests/problems
 
 # The parts of Numba that gpumatch depends on, and a small problem for each family of kernels.

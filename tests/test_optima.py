@@ -189,18 +189,19 @@ def test_no_pair_is_too_far_for_inf():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("costs", "within", "words"),
     [
-        ({"within": -1}, "within"),
-        ({"a": gm.assign(np.eye(2))}, "other rows"),
-        ({"a": gm.assign(1 - np.eye(3))}, "not an optimum of these costs"),
-        ({"a": gm.assign(np.eye(3) - 1)}, "not an optimum of these costs"),
+        (np.eye(3), -1, "within"),
+        (np.eye(2), 0, "other rows"),
+        (1 - np.eye(3), 0, "not an optimum of these costs"),
+        (np.eye(3) - 1, 0, "not an optimum of these costs"),
     ],
+    ids=["within", "other rows", "other pairs", "other costs"],
 )
-def test_wrong_arguments_of_alternatives(change, words):
-    arguments = {"a": gm.assign(np.eye(3)), **change}
+def test_wrong_arguments_of_alternatives(costs, within, words):
+    """The assignment is that of other costs, or `within` is wrong."""
     with pytest.raises(ValueError, match=words):
-        gm.alternatives(np.eye(3), **arguments)
+        gm.alternatives(np.eye(3), gm.assign(costs), within=within)
     with pytest.raises(TypeError, match="within"):
         gm.alternatives(np.eye(3), gm.assign(np.eye(3)), within="1")
     for a in ([1, 0, 2], gm.assign(np.eye(3), objective="bottleneck")):

@@ -128,6 +128,7 @@ def test_as_many_pairs_as_can_be_are_all_where_every_pair_is_allowed(n):
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 
 
+@pytest.mark.dtypes
 @pytest.mark.parametrize("dtype", ["?", *INTEGERS, "f2", "f4", "f8", ">f8", ">i4", ">u8"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_array_of_any_dtype_has_the_optima_of_scipy(dtype, threads):

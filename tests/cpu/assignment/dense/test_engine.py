@@ -64,8 +64,8 @@ FAMILIES = {
     "narrow": lambda shape, rng: rng.integers(0, 4, shape),
     "rank 2": lambda shape, rng: rng.random((shape[0], 2)) @ rng.random((2, shape[1])),
     "products": lambda shape, rng: costs.machol_wien(*shape),
-    "float32": lambda shape, rng: rng.random(shape).astype(np.float32),
 }
+LIMITS = [None, 0.3, 0]
 
 
 @parametrize_pairwise(
@@ -73,11 +73,21 @@ FAMILIES = {
     path=PATHS,
     shape=SHAPES,
     family=FAMILIES,
-    limit=[None, 0.3, 0],
+    limit=LIMITS,
     indirect=["path"],
 )
 def test_optimal(shape, family, limit):
-    matrix = FAMILIES[family](shape, np.random.default_rng(1))
+    check_found(FAMILIES[family](shape, np.random.default_rng(1)), limit)
+
+
+@pytest.mark.long
+@parametrize_pairwise("path", "limit", path=PATHS, shape=SHAPES, limit=LIMITS, indirect=["path"])
+def test_float32(shape, limit):
+    """It has kernels of its own, which take ten seconds to compile."""
+    check_found(np.random.default_rng(1).random(shape).astype(np.float32), limit)
+
+
+def check_found(matrix, limit):
     is_integer = matrix.dtype.kind == "i"
     limit = limit if limit is None or not is_integer else int(limit * 1000)
     solved = solve(matrix, limit=limit, threads=2)
@@ -173,6 +183,7 @@ def test_equal_costs(dtype):
     assert solved.total == 198 * 7 + 6 + 9
 
 
+@pytest.mark.dtypes
 @EVERY_PATH
 @pytest.mark.parametrize(
     ("low", "high", "n"),

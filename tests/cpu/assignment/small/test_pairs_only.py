@@ -17,7 +17,8 @@ def refuse(*args, **kwargs):
 
 
 FORMS = [
-    *(np.asarray, np.asfortranarray, np.float32, ">f8"),
+    *(np.asarray, np.asfortranarray),
+    *(pytest.param(dtype, marks=pytest.mark.dtypes) for dtype in (np.float32, ">f8")),
     pytest.param(np.float16, marks=pytest.mark.long),  # each dtype has kernels of its own
 ]
 FORBIDDEN = {"row": np.s_[1], "column": np.s_[:, 2], "block": np.s_[:3, 2:], "all": np.s_[:]}
@@ -57,6 +58,7 @@ def test_one_call_tells_that_a_number_is_invalid(monkeypatch, shape, value, maxi
             linear_sum_assignment(array, maximize)
 
 
+@pytest.mark.dtypes
 @pytest.mark.parametrize("infeasible", [False, True])
 @pytest.mark.parametrize("kind", ["floats", "sums", "integers"])
 def test_small_costs_of_any_magnitude_are_solved_in_one_call(monkeypatch, kind, infeasible):
