@@ -85,7 +85,7 @@ def test_a_core_that_becomes_large_gives_way_to_the_matrix(monkeypatch):
     assert float(a.objective) == pytest.approx(gm.assign(costs.dense()).objective)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", [2, *(pytest.param(d, marks=pytest.mark.long) for d in (1, 3))])
 def test_prices_of_a_sample_are_tried_where_rows_stay_unmatched(d, monkeypatch):
     from gpumatch.numeric.points.engine import PointsEngine
 
