@@ -37,6 +37,9 @@ def solve(costs: Costs, request: Request) -> Assignment:
     limits = checked_row_limits(request.cost_limit, costs, maximize, cardinality)
     if limits is None:
         return one_problem.solve(costs, request._replace(cost_limit=None))
+    a = _at_once(costs, limits, request)
+    if a is not None:
+        return a
     if cardinality == "maximum":
         problem, base, limit = costs.within(_bounds(costs, limits, maximize), maximize), None, None
     else:
@@ -48,6 +51,22 @@ def solve(costs: Costs, request: Request) -> Assignment:
         lambda: _solve(problem, request._replace(cost_limit=limit)),
         lambda a: _as_callers(a, costs, limits, base),
     )
+
+
+def _at_once(costs: Costs, limits: Any, request: Request) -> Assignment | None:
+    """Return the assignment by one compiled call that takes the limits as they are; else None."""
+    if (
+        isinstance(costs, DenseCosts)
+        and not costs.on_device
+        and costs.nnz <= SMALL
+        and costs.labels == (None, None)
+        and request.is_plain
+        and request.initial is None
+    ):
+        return assign_small(
+            costs.values, request.maximize, request.cardinality, None, limits=limits
+        )
+    return None
 
 
 def _solve(problem: Costs, request: Request) -> Assignment:

@@ -21,6 +21,7 @@ from gpumatch.costs import DenseCosts, native
 from gpumatch.dispatch.registry import ONE_OF_A_BATCH, ONE_WARM, SMALL_SPARSE, load
 from gpumatch.interop.sparse import labels_of
 from gpumatch.numeric.arrays import for_kernels, has_length
+from gpumatch.numeric.exact_sums import magnitude
 from gpumatch.problems.cardinality import InfeasibleError
 from gpumatch.problems.request import CARDINALITIES, checked_limit, wish_for
 from gpumatch.results.assignment import Assignment, SmallAssignment
@@ -40,12 +41,18 @@ _NO_DUALS = np.empty(0)
 
 
 def assign_small(
-    values: np.ndarray, maximize: bool, cardinality: str, cost_limit: Any, initial: Any = None
+    values: np.ndarray,
+    maximize: bool,
+    cardinality: str,
+    cost_limit: Any,
+    initial: Any = None,
+    limits: np.ndarray | None = None,
 ) -> Assignment | None:
     """Return the assignment of a matrix by one compiled call; None if another way must answer.
 
     That is so if the matrix is empty, if an argument is not valid, or if numbers are so large that
-    floats do not hold their sums. From an `initial` assignment there may be two calls: if it does
+    floats do not hold their sums. `limits`, of each row, are int64 or finite float64, and take the
+    place of one limit. From an `initial` assignment there may be two calls: if it does
     not help, the second begins from nothing.
 
     Raises
@@ -58,7 +65,7 @@ def assign_small(
     began, compiled = time.perf_counter(), compile_time.spent()
     if cardinality not in CARDINALITIES or type(maximize) is not bool or values.size == 0:
         return None
-    if has_length(cost_limit):
+    if has_length(cost_limit) or (limits is not None and cardinality == "maximum"):
         return None
     is_integer = values.dtype.kind != "f"
     is_taken = values.dtype == _INT64 and values.flags.c_contiguous
@@ -66,9 +73,12 @@ def assign_small(
     if costs is None:
         return None
     limit = None if cost_limit is None else checked_limit(cost_limit, is_integer, maximize)
+    if limits is not None:
+        limit = 0.0 if limits.dtype.kind == "f" else 0  # which tells the kind of the results
     nrows, ncols = costs.shape
     is_integer, largest = numbers_for(is_integer, cardinality, limit, min(nrows, ncols))
-    if limit is not None and abs(limit) > largest:
+    most = limit if limits is None else magnitude(limits)
+    if most is not None and abs(most) > largest:
         return None
     wish = wish_for(maximize, cardinality, limit)
     both = nrows + ncols
@@ -76,7 +86,9 @@ def assign_small(
     totals, ends = np.empty((2, 1), _FLOAT64), np.zeros((3, 1), _INT64)
     marks = np.zeros((1, both), _BOOL) if wish.wants_maximum else None
     gates = None
-    if wish.takes_equal:
+    if limits is not None:
+        gates = (-limits if maximize else limits).astype(_FLOAT64)[None]
+    elif wish.takes_equal:
         gates = np.empty((1, 1), _FLOAT64)
         gates[0, 0] = wish.limit
     problem = (
@@ -107,7 +119,8 @@ def assign_small(
         cover = marks[0, :nrows].nonzero()[0], marks[0, nrows:].nonzero()[0]
     return _assignment(
         mates[0], numbers[0], nrows, size, (totals.item(0) + 0, int(gap) if is_integer else gap),
-        (maximize, cardinality, limit), cover, (began, compiled), kept,
+        (maximize, cardinality, limit if limits is None else limits), cover,
+        (began, compiled), kept,
     )  # fmt: skip
 
 

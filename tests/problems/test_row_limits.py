@@ -310,11 +310,7 @@ def test_limits_too_far_from_costs_are_refused(cost, limit, text, maximize):
         gm.assign(np.array([[cost]]), cost_limit=[limit], maximize=maximize)
 
 
-def test_a_batch_and_a_bottleneck_take_none():
-    with pytest.raises(TypeError, match="a batch takes one number"):
-        gm.assign(np.ones((2, 2, 2)), cost_limit=[1, 2])
-    with pytest.raises(TypeError, match="a batch takes one number"):
-        gm.assign(np.ones((2, 2)), sizes=(1, 1), cost_limit=[1, 2])
+def test_a_bottleneck_takes_none():
     with pytest.raises(ValueError, match="objective 'bottleneck' takes no cost_limit"):
         gm.assign(np.ones((2, 2)), objective="bottleneck", cost_limit=[1, 2])
 

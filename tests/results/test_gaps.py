@@ -67,7 +67,9 @@ def solved(door, costs, arguments, *, maximize):
         return gm.assign(costs, **arguments)
     has_limits = np.ndim(arguments.get("cost_limit")) > 0
     if door == "batch":
-        return None if has_limits else gm.assign(np.stack([costs, costs]), **arguments)[1]
+        if has_limits:
+            arguments["cost_limit"] = [arguments["cost_limit"]] * 2
+        return gm.assign(np.stack([costs, costs]), **arguments)[1]
     if door == "distributed":
         return None if has_limits else gm.distributed.assign(costs, backend="cpu", **arguments)
     allowed = np.isfinite(costs)

@@ -377,6 +377,8 @@ def write(
         most = 0.0
         if col >= 0:
             most = table[row, col] - vectors[PRICE, col]
+            if limits is not None:
+                most = lesser(most, limits[row])  # by rounding, it may be more
         elif limits is not None:
             most = limits[row]
         is_known = is_whole or (col < 0 and limit == np.inf)
