@@ -27,7 +27,8 @@ of points on a line: a bid looks at an entry, but a search puts its column into 
 of paths count for more there (`_cost`).
 
 Where whole groups of rows want columns far away, the first paths of each group read all of the
-group, and the others are short. So once paths have been long, what they expect means nothing, and
+group, and the others are short. The same holds if costs have hardly any values: then nearly all
+columns tie. So once paths have been long, what they expect means nothing, and
 they read half as much again as the auction. Long paths whose readings count for much more are no
 sign of groups: on a line, all are long. Other paths may read a 64th of what the auction has read,
 to learn what to expect.
@@ -257,7 +258,7 @@ class Rival:
     ----------
     are_long : bool
         True once paths that are not dear have read so much for each row that what they expect
-        means nothing.
+        means nothing; from the beginning if the costs have hardly any values.
     """
 
     def __init__(
@@ -281,7 +282,14 @@ class Rival:
         limit = leader.limit if leader.leaves else None
         self.paths = SparsePaths(leader.entries, leader.costs, *mates, leader.price.copy(), limit)
         self.rows = self.paths.start_with_unmatched_rows()
+        self.are_long = self._are_tied()
         self.told = 0, 0
+
+    def _are_tied(self) -> bool:
+        """True if the costs have hardly any values, to judge by a sample."""
+        weights = self.leader.entries[2]
+        sample = weights[:: weights.size // self.tuning.sample + 1]
+        return bool(np.unique(sample).size <= self.tuning.hardly_any)
 
     def beat(self) -> None:
         """Take a turn if one is due, between two calls of the auction's kernels.

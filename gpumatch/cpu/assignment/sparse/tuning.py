@@ -288,6 +288,13 @@ class Tuning:
     reading. With 32, two far clusters with the costs 1 to 200 read all entries up to 141 times,
     where paths alone read them 7 to 9 times; with 128 they read them 19 to 24 times.
     """
+    hardly_any: int = 4
+    """Values of costs up to which paths are taken for long from the beginning.
+
+    Of 41,319 problems of `bench adversary` (36 searches), the worst 300 were two far clusters with
+    the costs 1 and 8, or 1, 199 and 200: 25 of them read all entries 1,293 times, and paths alone
+    read them 137 times. Now they read them 461 times.
+    """
     dear: float = 1.5
     """How many times as much readings of paths may count if these are to be taken for long.
 
