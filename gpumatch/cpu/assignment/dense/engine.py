@@ -115,7 +115,11 @@ def run(task: AssignmentTask, tuning: Tuning | None = None) -> bool:
 
 
 def _try_sort(task: AssignmentTask, tuning: Tuning) -> bool | None:
-    """Try the diagonal of a Monge order; return what `run` would, or None if it does not help."""
+    """Try the diagonal of a Monge order; return what `run` would, or None if it does not help.
+
+    Then no pair is left, but in a large matrix the prices are, because costs that are nearly Monge
+    have such prices. Paths in the whole matrix, which come next in a smaller one, begin without.
+    """
     costs, control, solution = task.costs, task.control, task.solution
     is_square = costs.shape[0] == costs.shape[1] and task.limit is None
     if not (is_square and costs.is_complete and costs.has_matrix):
@@ -148,6 +152,8 @@ def _try_sort(task: AssignmentTask, tuning: Tuning) -> bool | None:
             solution.has_duals = solution.are_fair = True
         else:
             solution.clear()
+            if costs.nnz > tuning.middle:
+                solution.col_dual[:] = found.price
 
 
 def _try_whole_lines(task: AssignmentTask, tuning: Tuning, rival: Rival) -> bool | None:
