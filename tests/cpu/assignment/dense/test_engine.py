@@ -438,3 +438,26 @@ def test_threads_share_the_work(monkeypatch):
         matrix = points(700, far=True, seed=seed)
         a = gm.assign(matrix, algorithm="engine", backend="cpu", threads=4)
         gm.verify(matrix, a)
+
+
+@pytest.mark.parametrize("middle", [-1, 2**21])
+@pytest.mark.parametrize("path", ["trial"], indirect=True)
+def test_large_costs_that_are_nearly_monge_begin_from_the_prices_of_their_order(
+    monkeypatch, middle
+):
+    """In smaller ones, paths in the whole matrix come next, and begin without prices."""
+    tune(monkeypatch, dense_tuning, middle=middle, lines=0)
+    sort, begun = dense_engine._try_sort, []
+
+    def try_sort(task, tuning):
+        ended = sort(task, tuning)
+        begun.append((ended, (task.solution.row_to_col >= 0).any(), task.solution.col_dual.any()))
+        return ended
+
+    monkeypatch.setattr(dense_engine, "_try_sort", try_sort)
+    rng = np.random.default_rng(1)
+    matrix = adversarial.make("line", 400, seed=1) + 1e-3 * rng.random((400, 400))
+    solved = solve(matrix)
+    solved.check_optimal(1e-12)
+    assert "sort" in steps(solved)
+    assert begun == [(None, False, middle < 0)]
