@@ -267,3 +267,23 @@ def test_the_heap_of_a_search_stays_small():
         assert leader.spot[WAITING] <= OUTDATED * live + FEW + leader.longest
         most = max(most, int(leader.spot[WAITING]))
     assert most > FEW
+
+
+def test_costs_with_hardly_any_values_belong_to_paths():
+    """The auction reads these 72 to 86 times; paths alone read them 5 and 6 times."""
+    for n, k, share, distance in ((3250, 2, 0.6836, 278.06), (831, 17, 0.159, 345.2)):
+        parameters = {"n": n, "k": k, "share": share, "distance": distance}
+        C = Problem("far_clusters", parameters, "many values").costs()
+        assert np.unique(C.data).size <= sparse_tuning.DEFAULT.hardly_any
+        a = gm.assign(C, backend="cpu", threads=1)
+        gm.verify(C, a)
+        assert steps_of(a)[-1] == "given up"
+        assert sum(phase.get("scans", 0) for phase in a.stats["trace"]) < 40 * C.nnz
+
+
+def test_paths_are_long_from_the_beginning_if_costs_have_hardly_any_values():
+    C = drawn(1, (60, 60)).astype(np.float64)
+    assert not entered(C)[0].are_long
+    C.data = C.data % 4.0
+    assert entered(C)[0].are_long
+    assert not entered(C, hardly_any=3)[0].are_long
