@@ -8,8 +8,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import gpumatch as gm
+from gpumatch.contracts.general_weights import GeneralWeightTask
 from gpumatch.general import weights as front_door
 from gpumatch.problems import general_weights
+from gpumatch.running.control import Control
 from tests.cpu.general.greedy import random_graph, with_both_entries
 
 cp = pytest.importorskip("cupy")
@@ -155,3 +157,30 @@ def test_a_stopped_run_has_a_matching():
     m = match(there, callback=lambda _: True)
     assert not m.proven
     gm.verify(here, m, optimal=False)
+
+
+@pytest.mark.parametrize("level", [-3, 0])
+def test_duals_are_raised_until_they_are_feasible(level):
+    rng = np.random.default_rng(6)
+    indptr, indices, weights = random_graph(rng, 60, "integers")
+    n, owners = len(indptr) - 1, np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    arrays = indptr.astype(np.int32), indices, weights.astype(np.int64)
+    edges = on_device._Edges(GeneralWeightTask(*map(cp.asarray, arrays), level, Control()))
+    dual = rng.integers(-20, 40, n)
+    raised = edges.raised(cp.asarray(dual)).get()
+    assert (raised[owners] + raised[indices] >= 2 * weights).all()
+    before = np.maximum(dual, level)
+    lacks = np.zeros(n, np.int64)
+    np.maximum.at(lacks, owners, 2 * weights - before[owners] - before[indices])
+    assert lacks.any()
+    assert np.array_equal(raised, before + (lacks + 1) // 2)
+
+    mate = np.full(n, -1, np.int32)
+    for u, v in zip(owners.tolist(), indices.tolist()):
+        if mate[u] < 0 and mate[v] < 0:
+            mate[u], mate[v] = v, u
+    entries, excess = edges.entries_of(cp.asarray(mate), cp.asarray(raised))
+    is_pair = (mate[owners] == indices) & (owners < indices)
+    assert np.array_equal(entries.get(), np.flatnonzero(is_pair))
+    tight = raised[owners] + raised[indices] - 2 * weights
+    assert excess == tight[is_pair].sum() + (raised[mate < 0] - level).sum()

@@ -114,6 +114,7 @@ class _Edges:
     """The edges of a task, and what its kernels tell of duals."""
 
     def __init__(self, task: GeneralWeightTask) -> None:
+        self._task = task  # the struct below has addresses only
         self._count, self._level = task.indptr.size - 1, np.int64(task.level)
         self._kernels = kernels_for(SOURCE, Offset=task.indptr.dtype)
         self._edges = self._kernels.struct("Edges")(
