@@ -151,6 +151,8 @@ class GeneralMatching(Mates):
         ------
         ValueError
             If the run was stopped before the matching was maximum.
+        RuntimeError
+            If a part is still to be found, and the arrays of the graph have changed.
 
         References
         ----------
@@ -188,6 +190,8 @@ class GeneralMatching(Mates):
         ------
         ValueError
             If the run was stopped before the matching was maximum.
+        RuntimeError
+            If a part is still to be found, and the arrays of the graph have changed.
 
         Examples
         --------
