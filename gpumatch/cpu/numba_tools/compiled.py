@@ -29,6 +29,7 @@ do the same.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +64,7 @@ def _kernel_maker() -> Callable[..., Any]:
         return _plain_kernel
     from gpumatch.cpu.numba_tools.parts import Kernel
 
-    return Kernel
+    return functools.partial(Kernel, is_kept=True)
 
 
 def _trial() -> bool:
@@ -74,7 +75,9 @@ def _trial() -> bool:
 
 
 def _plain_kernel(function: Any, flags: dict[str, Any]) -> Any:
-    return njit(**{name: flags[name] for name in _DOCUMENTED & flags.keys()})(function)
+    dispatcher = njit(**{name: flags[name] for name in _DOCUMENTED & flags.keys()})(function)
+    keep(dispatcher)
+    return dispatcher
 
 
 _DOCUMENTED = {"nogil", "fastmath"}
@@ -85,9 +88,7 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
     """A decorator: compile with these flags of Numba's, and keep the result if that is possible."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = _make_kernel(function, flags)
-        keep(dispatcher)
-        return dispatcher
+        return _make_kernel(function, flags)
 
     return decorate
 
@@ -149,6 +150,7 @@ def _nothing():
 
 def cache_folder() -> Path | None:
     """The folder below which compiled code is kept; None if it is not kept."""
+    _nothing()  # finds the folder
     path = _nothing.stats.cache_path
     if path is None:
         return None

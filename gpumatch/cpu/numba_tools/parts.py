@@ -38,6 +38,7 @@ one of them is missing, this module cannot be imported, and `compiled` takes pla
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -113,7 +114,7 @@ class _FusedLibrary(_KernelLibrary):
 
 
 class _PartLibrary(_FusedLibrary):
-    """Code of a part, which is not optimised."""
+    """The same, not optimised."""
 
     def _optimize_final_module(self) -> None:
         """Leave it to the kernel's."""
@@ -165,14 +166,14 @@ class _KernelCompiler(compiler.Compiler):
 
 
 class _PartCompiler(_KernelCompiler):
-    """Compiles a part."""
+    """The same for a part."""
 
     def library_for(self, flags: Any) -> type[Any]:
         return _PartLibrary
 
 
 class _FusedCompiler(_KernelCompiler):
-    """Compiles a part that is forced inline."""
+    """The same for a part that is forced inline."""
 
     def library_for(self, flags: Any) -> type[Any]:
         return _FusedLibrary
@@ -194,33 +195,45 @@ class _Part(compiler.CPUDispatcher):
 class Kernel(compiler.CPUDispatcher):
     """A function that Python calls, and that is a part of the kernels that call it.
 
+    What it needs to be compiled is made when it is: a process that finds all in files makes many
+    kernels, and compiles none.
+
     Parameters
     ----------
     function : function
     flags : dict
         Numba's.
+    is_kept : bool
+        True if what is compiled is kept in files (`cache`).
     """
 
-    def __init__(self, function: Any, flags: dict[str, Any]) -> None:
-        flags = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **flags}
-        super().__init__(function, targetoptions=flags, pipeline_class=_KernelCompiler)
+    def __init__(self, function: Any, flags: dict[str, Any], *, is_kept: bool = False) -> None:
+        self._flags = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **flags}
+        super().__init__(function, targetoptions=self._flags, pipeline_class=_KernelCompiler)
+        self._needs_files = is_kept
+
+    @functools.cached_property
+    def _part(self) -> _Part:
         # A part of a part that is forced inline is, too, but it need not be optimised before.
-        pipeline = _FusedCompiler if flags.get("forceinline") else _PartCompiler
-        flags = {**flags, "no_cpython_wrapper": True}
-        self._part = _Part(function, targetoptions=flags, pipeline_class=pipeline)
+        pipeline = _FusedCompiler if self._flags.get("forceinline") else _PartCompiler
+        flags = {**self._flags, "no_cpython_wrapper": True}
+        return _Part(self.py_func, targetoptions=flags, pipeline_class=pipeline)
 
     @property
     def _numba_type_(self) -> Any:
         return types.Dispatcher(self._part)
 
     def compile(self, sig: Any) -> Any:
-        """Compile for some types; Numba calls this."""
+        """Compile for some types, or find that in a file; Numba calls this."""
+        if self._needs_files:  # several threads may find them at once
+            keep(self)
+            self._needs_files = False
         try:
             return super().compile(sig)
         finally:
-            contexts: tuple[Any, ...] = self.typingctx, self.targetctx
-            for context in contexts:
-                vars(context).pop(_LOADING, None)
+            for context in self.typingctx, self.targetctx:
+                with contextlib.suppress(AttributeError):  # another thread was first
+                    delattr(context, _LOADING)
 
     def add_overload(self, cres: Any) -> None:
         """Keep a compiled kernel, and give its parts their environments; Numba calls this."""
@@ -234,8 +247,7 @@ def has_parts() -> bool:
     """True if a kernel works that calls a part; the trial of `private.compiler`."""
     global _half
     _half = Kernel(_half_of, {"_nrt": False, "forceinline": True})
-    whole = Kernel(_twice_half, {"nogil": True, "_nrt": False})
-    keep(whole)
+    whole = Kernel(_twice_half, {"nogil": True, "_nrt": False}, is_kept=True)
     return whole(7) == 6 and not _half.signatures
 
 
