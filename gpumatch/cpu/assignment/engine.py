@@ -7,17 +7,16 @@
 - All other dense costs: `shortest_augmenting_path`. If they are few, it takes milliseconds.
 
 Pairs and prices to begin with are dropped if a matrix is solved sooner without (`dense.start`).
+
+Each form is imported when a problem asks for it: all of them take a new process 0.05 s.
 """
 
 from __future__ import annotations
 
 from gpumatch.contracts import AssignmentTask
-from gpumatch.cpu.assignment import shortest_augmenting_path
-from gpumatch.cpu.assignment.dense import engine as dense_engine
 from gpumatch.cpu.assignment.dense import start
-from gpumatch.cpu.assignment.points import engine as points_engine
-from gpumatch.cpu.assignment.sparse import engine as sparse_engine
 from gpumatch.numeric.arrays import count_matched
+from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["run"]
 
@@ -25,22 +24,41 @@ __all__ = ["run"]
 def run(task: AssignmentTask) -> bool:
     """Match the rows at least cost, as `gpumatch.contracts` states; True unless stopped."""
     if task.costs.is_sparse:
-        return sparse_engine.run(task)
-    if points_engine.takes(task):
-        ended = points_engine.run(task, run)
+        return _run_sparse(task)
+    if task.costs.is_computed:
+        ended = _run_points(task)
         if ended is not None:
             return ended
-        task.solution.clear()
-    if task.costs.is_computed:
         task = task.with_costs(task.costs.stored())
     if start.helps(task):
         return _run_dense(task)
     return _run_afresh(task)
 
 
+def _run_sparse(task: AssignmentTask) -> bool:
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment.sparse import engine
+    return engine.run(task)
+
+
+def _run_points(task: AssignmentTask) -> bool | None:
+    """The same for computed costs; None if the matrix is to be solved instead."""
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment.points import engine
+    if not engine.takes(task):
+        return None
+    ended = engine.run(task, run)
+    if ended is None:
+        task.solution.clear()
+    return ended
+
+
 def _run_dense(task: AssignmentTask) -> bool:
-    if dense_engine.takes(task):
-        return dense_engine.run(task)
+    with InterruptsHeld():
+        from gpumatch.cpu.assignment import shortest_augmenting_path
+        from gpumatch.cpu.assignment.dense import engine
+    if engine.takes(task):
+        return engine.run(task)
     return shortest_augmenting_path.run(task)
 
 
