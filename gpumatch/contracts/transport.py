@@ -100,10 +100,13 @@ class CoreAuction(Protocol):
         The duals of the columns.
     flow : int64 array
         The units of each pair.
+    epsilon : float
+        That of the last phase.
     """
 
     price: np.ndarray
     flow: np.ndarray
+    epsilon: float
 
     def run(self) -> None:
         """Hold all phases; raises Stopped, and has prices and a flow then, too."""

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Control, Stopped
-from gpumatch.contracts.transport import AllPairs, CoreAuction, TransportTask
+from gpumatch.contracts.transport import AllPairs, TransportTask
 from gpumatch.cpu.transport import simplex
 from gpumatch.cpu.transport.auction import Auction
 from gpumatch.cpu.transport.auction import Tuning as Phases
@@ -75,6 +75,8 @@ class Tuning(NamedTuple):
     auction: Phases = Phases(fine=4, few=1 / 1024)
     """The auction on the first core. It may be coarse, as pivots follow, but hardly any row may
     wait: its units would stay, and pivots bring each to a column from the root."""
+    finer: Phases = Phases(fine=1 / 2, few=0)
+    """The same from `swept_near` nodes on, where a pivot takes much longer."""
     pivots: int = 2**23
     """Arcs and nodes that pivots look at between two ticks."""
 
@@ -395,22 +397,17 @@ class DenseProblem:
             self.supply, self.demand, self.control, indptr=indptr, indices=cols, data=cost,
             initial=(self.row_dual, self.col_dual), flow=flow,
         )  # fmt: skip
-        auction: CoreAuction = self.source.auction(core, epsilon) or Auction(
-            (indptr, cols, cost), self.supply, self.demand, None, self.col_dual, self.control,
-            is_even=True, tuning=self.tuning.auction, flow=flow, epsilon=epsilon,
-            is_whole=not self.level,
+        price, flow, epsilon = self._improved(core, epsilon)
+        is_large = self.dual.size > self.tuning.swept_near
+        auction = Auction(
+            (indptr, cols, cost), self.supply, self.demand, None, price, self.control,
+            is_even=True, tuning=self.tuning.finer if is_large else self.tuning.auction, flow=flow,
+            epsilon=epsilon, is_whole=not self.level,
         )  # fmt: skip
         try:
             auction.run()
         finally:
-            left, need = self.supply.copy(), self.demand.copy()
-            np.subtract.at(left, tails, auction.flow)
-            np.subtract.at(need, cols, auction.flow)
-            sent = np.concatenate([left, need, auction.flow])
-            used = np.flatnonzero(sent)
-            units, self.is_near = sent[used], True
-            closing = plant(self.arcs, used, units, self.tree, self.dual, self.nrows)
-            self.aside = used[closing], units[closing]
+            used, units = self._plant(auction.flow)
         used, units, closing = replant(
             self.arcs, self.count, used, units, self.tree, self.dual, auction.price, self._beat
         )  # fmt: skip
@@ -419,6 +416,35 @@ class DenseProblem:
             self.aside = used[closing], units[closing]
             self._beat()
         self._refresh()
+
+    def _improved(
+        self, core: TransportTask, epsilon: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Prices, flow and the last epsilon after an auction on a device, if there is one."""
+        assert core.flow is not None
+        device = self.source.auction(core, epsilon)
+        if device is None:
+            return self.col_dual, core.flow, epsilon
+        try:
+            device.run()
+        except Stopped:
+            self._plant(device.flow)
+            raise
+        return device.price, device.flow, device.epsilon
+
+    def _plant(self, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Make a tree of a flow of the pairs in order; return its arcs and their units."""
+        root = self.nrows + self.ncols
+        tails, heads, _ = (part[root : self.count] for part in self.arcs)
+        left, need = self.supply.copy(), self.demand.copy()
+        np.subtract.at(left, tails, flow)
+        np.subtract.at(need, heads - np.int32(self.nrows), flow)
+        sent = np.concatenate([left, need, flow])
+        used = np.flatnonzero(sent)
+        units, self.is_near = sent[used], True
+        closing = plant(self.arcs, used, units, self.tree, self.dual, self.nrows)
+        self.aside = used[closing], units[closing]
+        return used, units
 
     def _refresh(self) -> None:
         simplex.refresh_duals(
