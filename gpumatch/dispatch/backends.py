@@ -32,8 +32,8 @@ from gpumatch.dispatch.registry import (
 GPU_PAYS_FROM = 100_000
 GPU_PAYS_FROM_PAIRS = 2_000_000  # the number of pairs from which dense costs repay their copy
 # Costs of a device up to which the host solves transport sooner, both copies included: pairs of a
-# matrix, those of a narrow one, and entries of sparse costs. Measured with an H200.
-TRANSPORT_PAIRS, TRANSPORT_NARROW_PAIRS, TRANSPORT_ENTRIES = 2**24, 2**17, 2**15
+# matrix, those of a narrow one, and entries of sparse costs. Measured with an H100 and an H200.
+TRANSPORT_PAIRS, TRANSPORT_NARROW_PAIRS, TRANSPORT_ENTRIES = 2**19, 2**17, 2**15
 _NARROW = 4  # the rows for each column, or columns for each row, of a narrow matrix
 # An upper bound of the memory of the GPU's engine for sparse costs, the costs included.
 _SPARSE_BYTES_A_VERTEX, _SPARSE_BYTES_AN_ENTRY = 400, 120
