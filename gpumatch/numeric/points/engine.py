@@ -10,7 +10,7 @@ Most pairs of points never matter. So
 2. *Prices of a sample*: if the candidates leave rows without a column, a sample of a quarter of
    both sides is solved in the same way. It has one of each four neighbours, so a cluster with more
    rows than columns has more rows in the sample, too. Its prices are extended to all points
-   (`quadratics`), and each row and column names its cheapest partners at these. What is still
+   (`extension`), and each row and column names its cheapest partners at these. What is still
    unmatched gets the pairs of an optimal assignment of just these rows and columns. If the clouds
    are far apart or of unlike width, prices of distances are taken from a sample in any case. For
    squared distances these candidates are so good that they are the only ones in the plane, and
@@ -47,8 +47,8 @@ import numpy as np
 from gpumatch.contracts import AssignmentTask, Control, Costs, Points, Solution, Stopped
 from gpumatch.numeric.arrays import any_true, array_module, array_of
 from gpumatch.numeric.points.clouds import alike, are_apart
+from gpumatch.numeric.points.extension import Prices, extended, extended_along_tears
 from gpumatch.numeric.points.pairs import Pairs, listed
-from gpumatch.numeric.points.quadratics import fitted, fitted_count
 from gpumatch.numeric.points.tuning import Tuning
 
 __all__ = ["PointsEngine", "Run", "Search", "run", "takes"]
@@ -293,7 +293,7 @@ class PointsEngine(ABC):
             return False
         return bool(points.rows.shape[1] <= self.tuning.sampled_first)
 
-    def prices_of_sample(self) -> tuple[Any, Any]:
+    def prices_of_sample(self) -> tuple[Prices, Prices]:
         """The duals of a solved sample, extended to all rows and columns."""
         rng = np.random.default_rng(self.task.seed)
         nrows, ncols = self.costs.shape
@@ -301,31 +301,48 @@ class PointsEngine(ABC):
         in_order = self.in_order()
         rows = _spread(in_order[0], some, rng)
         cols = _spread(in_order[1], ncols * some // nrows, rng)
-        part = self.solved(rows, cols)
-        assert self.costs.points is not None
-        own, other = self.costs.points.rows, self.costs.points.cols
-        return self._extended(own, rows, part.row_dual), self._extended(other, cols, part.col_dual)
+        part, points = self.solved(rows, cols), self.costs.points
+        assert points is not None
+        how = self.near_known, self.fitted_at_once
+        if not self.is_smooth:
+            return (
+                extended(points.rows, rows, part.row_dual, *how),
+                extended(points.cols, cols, part.col_dual, *how),
+            )
+        partners = points.cols[cols[part.row_to_col]], points.rows[rows[part.col_to_row]]
+        scale = points.sign * (0.5 if points.is_half else 1.0)
+        return (
+            extended_along_tears(points.rows, rows, part.row_dual, partners[0], scale, *how),
+            extended_along_tears(points.cols, cols, part.col_dual, partners[1], scale, *how),
+        )
 
-    def _extended(self, points: Any, some: Any, values: Any) -> Any:
-        known = points[some]
-        count = min(fitted_count(points.shape[1]), known.shape[0])
-        near = self.near_known(points, known, count)
-        return fitted(points, known, values, near, self.fitted_at_once)
-
-    def add_priced(self, row_price: Any, col_price: Any) -> None:
+    def add_priced(self, of_rows: Prices, of_cols: Prices) -> None:
         """Add the cheapest columns of each row and rows of each column at these prices.
 
         They are also the prices that the core is solved from, unless the caller has given others.
+        A torn point also gets the cheapest partners of known points in other branches: prices are
+        not right enough to tell which branch it takes.
         """
         count = self.tuning.priced
-        self.rows.set_prices(col_price)
-        self.cols.set_prices(row_price)
+        self.rows.set_prices(of_cols.values)
+        self.cols.set_prices(of_rows.values)
         found = self.rows.least(count, self.no_bound(0))[0]
         across = self.cols.least(count, self.no_bound(1))[0]
-        self.pairs.add(listed(found, self.xp), listed(across, self.xp, turned=True))
+        self.pairs.add(
+            listed(found, self.xp),
+            listed(across, self.xp, turned=True),
+            self._shared(of_rows, found),
+            self._shared(of_cols, across)[::-1],
+        )
         self.has_matching()
         if not any_true(self.own.col_dual != 0):
-            self.own.col_dual[:] = col_price
+            self.own.col_dual[:] = of_cols.values
+
+    def _shared(self, prices: Prices, found: Any) -> tuple[Any, Any]:
+        """Pairs of torn points with what known points in other branches have found."""
+        theirs = found[prices.known, : self.tuning.shared]
+        line, place = self.xp.nonzero(theirs >= 0)
+        return prices.torn[line], theirs[line, place].astype(np.int64)
 
     def join_unmatched(self) -> None:
         """Add pairs of unmatched rows and columns, so that the core has a full assignment."""

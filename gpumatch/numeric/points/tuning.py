@@ -24,6 +24,8 @@ class Tuning:
 
     The prices are wrong by some squares of the spacing of points, within which so many columns lie.
     """
+    shared: int = 8
+    """Candidates of a known point that torn points near it get, if they are in another branch."""
     given: int = 8
     """Candidates of each row at the prices that a caller has given."""
     useless: float = 1 / 16

@@ -16,6 +16,7 @@ from gpumatch.cpu.assignment.engine import run as solve
 from gpumatch.cpu.assignment.points import engine
 from gpumatch.cpu.assignment.points import tuning as tunings
 from gpumatch.numeric.points import engine as steps
+from gpumatch.numeric.points import extension
 from gpumatch.running.control import Control
 from tests.clouds import METRICS, SMALL, WISHES, in_quantiles, two_clouds, worth
 from tests.cpu.assignment.tuned import tune
@@ -212,6 +213,28 @@ def test_each_cluster_has_its_share_of_the_sample(monkeypatch):
     assert np.bincount(np.searchsorted([48, 96], cols, side="right")) == pytest.approx(
         [12, 12, 16], abs=1
     )
+
+
+def test_lines_along_which_clusters_are_torn_cost_few_pricings(monkeypatch):
+    """Prices that are smooth across them let most rows name wrong columns."""
+    rng = np.random.default_rng(5)
+    places = np.array([[0, 0], [9, 0], [0, 9]])
+    X, Y = (
+        np.repeat(places, counts, axis=0) + rng.normal(size=(3000, 2))
+        for counts in ((1500, 900, 600), (900, 900, 1200))
+    )
+    tune(monkeypatch, tunings, least_sampled=500, priced=24, stored=2**19, few=256)
+    undercut, objectives = [], []
+    for are_known in (True, False):
+        if not are_known:
+            monkeypatch.setattr(extension, "torn", lambda points, *_: np.empty(0, np.int64))
+        a = gm.assign(PointCosts(X, Y), backend="cpu")
+        objectives.append(a.objective)
+        whole = [p for p in a.stats["trace"] if p.get("step") == "pricing" and p["matched"] == 3000]
+        undercut.append(sum(phase["undercut"] for phase in whole))
+    assert objectives[1] == pytest.approx(objectives[0], rel=1e-12)
+    assert undercut[0] < 100
+    assert undercut[1] > 1000
 
 
 def test_clouds_that_are_apart_begin_with_prices_of_a_sample(monkeypatch):
