@@ -17,10 +17,11 @@ their place, whose squared distances differ from the costs by a number for each 
 column. Boxes are those of the frame. It is rounded, so its bounds are lowered by a margin that no
 rounding exceeds, and pairs that these leave are computed by the steps of the costs.
 
-Under distances, prices fall along the way to the partners nearly as much as distances grow. So
-a node whose prices are taken for equal is hardly ever left out, if the clouds are far apart. There,
-a linear function is fitted to the prices of each node. The distances less this function are convex
-(`sloped_bound_of`). These bounds are rounded, too, and are lowered by a margin.
+Where columns serve rows that are far away, prices fall along the way to these nearly as much as
+costs grow. So a node whose prices are taken for equal is hardly ever left out. Under distances and
+squared ones, a linear function is fitted to the prices of each node. Squared distances less this
+function have their least value in a box coordinate by coordinate (`sloped_square_of`). Distances
+less it are convex (`sloped_bound_of`). These bounds are rounded, too, and are lowered by a margin.
 
     box[t, 0], box[t, 1]   the least and greatest coordinates of node t
     added[t, 0], [t, 1]    the least and greatest offset
@@ -59,6 +60,8 @@ LEVELS = 48
 """A path down the tree is shorter: 2**31 points have fewer levels."""
 RIDGE = 1e-9
 """What keeps a fit of points on a line from being undefined, as a share of their spread."""
+ROUNDING = 2.0**-44
+"""What rounding may add to a bound of squares, as a share of all magnitudes that are added up."""
 TINY = 2.0**-1060
 """What roundings of subnormal numbers may add to a bound."""
 BATCH = 2**11
@@ -107,9 +110,10 @@ class Tree:
             raise_nodes(-self.col_offset, self.levels, self.added[:, 0])
             np.negative(self.added[:, 0], out=self.added[:, 0])
         self.asked = np.arange(points.rows.shape[0], dtype=np.int32)
-        is_sloped = points.metric == "euclidean" and points.sign > 0
-        self.slope = np.zeros((nodes if is_sloped else 0, width))
-        self.rest = np.zeros(nodes if is_sloped else 0)
+        self.steepest = 1.0 if points.metric == "euclidean" else math.inf  # slope of prices
+        has_squares = self.is_framed or (points.metric == "sqeuclidean" and points.sign > 0)
+        self.can_slope = has_squares or (points.metric == "euclidean" and points.sign > 0)
+        self.nodes = nodes
         most = [float(abs(side).max(initial=0)) for side in (points.rows, cols)]
         added = [float(abs(side).max(initial=0)) for side in (row_offset, col_offset)]
         self.size = 4 * math.sqrt(width) * sum(most) + sum(added)
@@ -119,16 +123,18 @@ class Tree:
     def set_prices(self, price: np.ndarray) -> None:
         """Take other prices of the columns."""
         self.price = price[self.ids]
+        self.shown_price = self.price
         if self.frame is not None:
             self.shown_price = self.price - self.frame.of_cols[self.ids]
-            raise_nodes(self.shown_price, self.levels, self.top)
-        else:
-            raise_nodes(self.price, self.levels, self.top)
-        if self.rest.size:
-            memory = np.empty((self.cols.shape[1], self.cols.shape[1] + 2))
+        raise_nodes(self.shown_price, self.levels, self.top)
+        width = self.cols.shape[1]
+        is_sloped = self.can_slope and (self.is_framed or price.any())
+        nodes = self.nodes if is_sloped else 0  # without prices, boxes alone tell as much
+        self.slope, self.rest = np.zeros((nodes, width)), np.zeros(nodes)
+        if is_sloped:
             fit_slopes(
-                self.cols, self.price, self.levels, self.box,  # IN
-                self.slope, self.rest, memory,  # OUT
+                self.shown_cols, self.shown_price, self.levels, self.box, self.steepest,  # IN
+                self.slope, self.rest, np.empty((width, width + 2)),  # OUT
             )  # fmt: skip
 
     def least(
@@ -148,7 +154,7 @@ class Tree:
         values = np.full((rows.size, count), np.inf)
         p, frame = self.points, self.frame
         if frame is None:
-            shift, shown_price = np.empty(0), self.price
+            shift = np.empty(0)
             error = 64 * (p.rows.shape[1] + 8) * 2.0**-53
             margin = error * (self.size + abs(self.price).max(initial=0)) + TINY
             shown_metric, shown_scale, shown_sign = (
@@ -157,7 +163,7 @@ class Tree:
                 p.sign,
             )
         else:
-            shift, shown_price = frame.of_rows, self.shown_price
+            shift = frame.of_rows
             margin = frame.error * (frame.size + abs(self.price).max(initial=0))
             shown_metric, shown_scale, shown_sign = 0, 1.0, 1.0
 
@@ -167,7 +173,7 @@ class Tree:
                 rows[first : first + BATCH], p.rows, self.row_offset,  # IN
                 self.cols, self.col_offset, self.price, self.box, self.added, self.top,  # IN
                 self.levels, METRICS[p.metric], 0.5 if p.is_half else 1.0, p.sign,  # IN
-                self.shown_rows, self.shown_cols, shown_price,  # IN
+                self.shown_rows, self.shown_cols, self.shown_price,  # IN
                 shown_metric, shown_scale, shown_sign,  # IN
                 self.slope, self.rest, shift, margin, 0.0 if frame is None else frame.error,  # IN
                 bound[first : first + BATCH],  # IN
@@ -247,10 +253,10 @@ def raise_nodes(values, levels, top):
 
 
 @kernel
-def fit_slopes(points, price, levels, box, slope, rest, memory):
+def fit_slopes(points, price, levels, box, steepest, slope, rest, memory):
     """Fit a linear function to the prices of each node; write its slope, and what exceeds it most.
 
-    The function is 0 in the middle of the box. No slope is above 1, as for prices of distances.
+    The function is 0 in the middle of the box. Prices of distances have no slope above 1.
     """
     count, width = points.shape
     squares, middle, sides = memory[:, 2:], memory[:, 0], memory[:, 1]
@@ -278,19 +284,22 @@ def fit_slopes(points, price, levels, box, slope, rest, memory):
         length = 0.0
         for axis in range(width):
             length += sides[axis] * sides[axis]
-        if not length <= 1e12:
+        if not length < 1e12 * steepest:
             length = 0.0
             sides[:] = 0.0
-        shrink = 1.0 / max(np.sqrt(length), 1.0)
+        shrink = 1.0 / max(np.sqrt(length) / steepest, 1.0)
         for axis in range(width):
             slope[node, axis] = shrink * sides[axis]
         most = -np.inf
         for place in range(first, last):
             value = price[place]
+            magnitude = abs(value)
             for axis in range(width):
                 center = 0.5 * (box[node, 0, axis] + box[node, 1, axis])
-                value -= slope[node, axis] * (points[place, axis] - center)
-            most = max(most, value)
+                rise = slope[node, axis] * (points[place, axis] - center)
+                value -= rise
+                magnitude += abs(rise)
+            most = max(most, value + ROUNDING * magnitude)
         rest[node] = most
 
 
@@ -391,6 +400,25 @@ def sloped_bound_of(X, row, box, node, scale, slope, rest):
 
 
 @kernel
+def sloped_square_of(X, row, box, node, scale, slope, rest, offset):
+    """No more than any squared distance and offset less price of a point in the box.
+
+    A square less the linear part of the prices is least where its derivative is 0, or at the end of
+    the box that is nearest to that.
+    """
+    total = offset - rest[node]
+    magnitude = abs(offset) + abs(rest[node])
+    for k in range(X.shape[1]):
+        low, high = box[node, 0, k], box[node, 1, k]
+        y = min(max(X[row, k] + 0.5 * slope[node, k] / scale, low), high)
+        square = scale * (X[row, k] - y) ** 2
+        rise = slope[node, k] * (y - 0.5 * (low + high))
+        total += square - rise
+        magnitude += square + abs(rise)
+    return total - ROUNDING * magnitude - TINY
+
+
+@kernel
 def least(
     rows, X, row_offset, Y, col_offset, price, box, added, top, levels, metric, scale, sign,
     shown_X, shown_Y, shown_price, shown_metric, shown_scale, shown_sign, slope, rest, shift,
@@ -404,6 +432,7 @@ def least(
     count = Y.shape[0]
     has_offsets, is_framed = row_offset.size > 0, shift.size > 0
     has_shown_offsets = has_offsets and not is_framed
+    has_slopes, is_square = rest.size > 0, shown_metric == 0
     for number in range(rows.size):
         row = rows[number]
         offset = row_offset[row] if has_offsets else 0.0
@@ -420,7 +449,7 @@ def least(
             if bounds[waiting] >= limit:
                 continue
             node = nodes[waiting]
-            if rest.size:
+            if has_slopes and not is_square:
                 steep = sloped_bound_of(X, row, box, node, scale, slope, rest)
                 if has_offsets:
                     steep += offset + added[node, 0]
@@ -428,16 +457,25 @@ def least(
                     continue
             if node < 1 << levels:
                 left, right = 2 * node, 2 * node + 1
-                one = bound_of(
-                    shown_X, row, box, left, shown_metric, shown_scale, shown_sign,
-                    has_shown_offsets, offset, added,
-                )  # fmt: skip
-                two = bound_of(
-                    shown_X, row, box, right, shown_metric, shown_scale, shown_sign,
-                    has_shown_offsets, offset, added,
-                )  # fmt: skip
-                one = difference_below(one, top[left])
-                two = difference_below(two, top[right])
+                if has_slopes and is_square:
+                    here, there = 0.0, 0.0
+                    if has_shown_offsets:
+                        here, there = offset + added[left, 0], offset + added[right, 0]
+                    one = sloped_square_of(shown_X, row, box, left, shown_scale, slope, rest, here)
+                    two = sloped_square_of(
+                        shown_X, row, box, right, shown_scale, slope, rest, there
+                    )
+                else:
+                    one = bound_of(
+                        shown_X, row, box, left, shown_metric, shown_scale, shown_sign,
+                        has_shown_offsets, offset, added,
+                    )  # fmt: skip
+                    two = bound_of(
+                        shown_X, row, box, right, shown_metric, shown_scale, shown_sign,
+                        has_shown_offsets, offset, added,
+                    )  # fmt: skip
+                    one = difference_below(one, top[left])
+                    two = difference_below(two, top[right])
                 if one <= two:
                     left, right, one, two = right, left, two, one
                 if one < limit:

@@ -7,8 +7,15 @@ import pytest
 
 from gpumatch.costs import FunctionCosts, PointCosts
 from gpumatch.cpu.assignment.points import lines as lines_module
+from gpumatch.cpu.assignment.points import tree as tree_module
 from gpumatch.cpu.assignment.points.lines import Lines, lines_of
-from gpumatch.cpu.assignment.points.tree import LEAF, Tree, bound_of, sloped_bound_of
+from gpumatch.cpu.assignment.points.tree import (
+    LEAF,
+    Tree,
+    bound_of,
+    sloped_bound_of,
+    sloped_square_of,
+)
 from gpumatch.cpu.numba_tools.workers import Workers
 from gpumatch.numeric.fair_duals import differences_below
 from tests.clouds import FINE, METRICS, cheapest, clouds_to_search, costs_to_search
@@ -48,39 +55,60 @@ def test_a_search_finds_the_cheapest_columns(
 def bounds_of_leaves(tree, is_sloped):
     """Bounds of costs less prices: a line for each row, with a number for each leaf."""
     X, first = tree.points.rows, 1 << tree.levels
+    metric = ["sqeuclidean", "euclidean"].index(tree.points.metric)
     bounds = np.empty((len(X), first))
     for row, leaf in np.ndindex(bounds.shape):
         node = first + leaf
-        if is_sloped:
-            bound = sloped_bound_of(X, row, tree.box, node, 1.0, tree.slope, tree.rest)
-        else:
-            bound = bound_of(X, row, tree.box, node, 1, 1.0, 1.0, False, 0.0, tree.added)
+        if not is_sloped:
+            bound = bound_of(X, row, tree.box, node, metric, 1.0, 1.0, False, 0.0, tree.added)
             bound -= tree.top[node]
+        elif metric == 0:
+            bound = sloped_square_of(X, row, tree.box, node, 1.0, tree.slope, tree.rest, 0.0)
+        else:
+            bound = sloped_bound_of(X, row, tree.box, node, 1.0, tree.slope, tree.rest)
         bounds[row, leaf] = bound
     return bounds
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
 @pytest.mark.parametrize("kind", ["smooth", "rough", "line", "copies"])
-def test_slopes_leave_out_boxes_of_clouds_that_are_apart(kind):
+def test_slopes_leave_out_boxes_of_clouds_that_are_apart(kind, metric, monkeypatch):
+    monkeypatch.setattr(tree_module, "frame_of", lambda _: None)
     rng = np.random.default_rng(10)
     X, Y = rng.random((60, 2)), 3 + rng.random((600, 2))
     if kind == "line":
         Y[:, 1] = 3.5
     elif kind == "copies":
         Y = Y[rng.integers(0, 4, 600)]
-    costs = PointCosts(X, Y, "euclidean")
+    costs = PointCosts(X, Y, metric)
     tree = Tree(costs.points)
     price = np.linalg.norm(Y - X.mean(axis=0), axis=1) + 0.05 * np.sin(2 * Y[:, 0])
+    if metric == "sqeuclidean":
+        price = price**2
     if kind == "rough":
         price += rng.normal(size=600)
     tree.set_prices(price)
     reduced = (costs.dense() - price)[:, tree.ids]
     firsts = (np.arange(1 << tree.levels) * 600) >> tree.levels
     sloped, plain = (bounds_of_leaves(tree, is_sloped) for is_sloped in (True, False))
-    assert (sloped <= np.minimum.reduceat(reduced, firsts, axis=1) + 1e-13).all()
+    allowed = 1e-13 if metric == "euclidean" else 0.0  # a margin makes up for what distances lack
+    assert (sloped <= np.minimum.reduceat(reduced, firsts, axis=1) + allowed).all()
     if kind == "smooth":
         least = reduced.min(axis=1, keepdims=True)
         assert np.count_nonzero(sloped <= least) < np.count_nonzero(plain <= least) / 2
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_prices_are_forgotten_for_others(metric):
+    X, Y = clouds_to_search("normal", (40, 90), 2)
+    costs = PointCosts(X, Y, metric)
+    tree, rows = Tree(costs.points), np.arange(40, dtype=np.int32)
+    none = np.full(40, np.inf)
+    with Workers(1, 2**30) as workers:
+        for price in (Y[:, 0] * 5, np.zeros(90), -Y[:, 1], np.zeros(90)):
+            tree.set_prices(price)
+            _, values = tree.least(rows, 3, none, workers)
+            np.testing.assert_array_equal(values, cheapest(costs.dense(), price, 3, none))
 
 
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
