@@ -15,10 +15,12 @@ def clouds(kind: str, n: int, dim: int, *, seed: int = 0) -> np.ndarray:
 
     Parameters
     ----------
-    kind : {"uniform", "normal", "clustered", "shifted", "cells"}
+    kind : {"uniform", "normal", "clustered", "shifted", "cells", "moons"}
         Both clouds uniform in a unit cube, or normal; or normal around 20 middles, which the clouds
         share in unlike parts; or uniform, the second one half as wide and one off; or cells in two
-        sections: a uniform cloud, and the same after each point has moved, in another order.
+        sections: a uniform cloud, and the same after each point has moved, in another order; or
+        points near two half circles, and others near an S, as in the demonstration of HiRef
+        (Halmos, Gold, Liu, Raphael, ICML 2025), in the plane only.
     n : int
         The points in each cloud.
     dim : int
@@ -55,10 +57,23 @@ def _cells(rng: np.random.Generator, n: int, dim: int) -> np.ndarray:
     return np.stack([first, second[rng.permutation(n)]])
 
 
+def _moons(rng: np.random.Generator, n: int, dim: int) -> np.ndarray:
+    if dim != 2:
+        raise ValueError(f"dim must be 2 for moons, and is {dim}")
+    is_upper = rng.random(n) < 0.5
+    along = np.pi * rng.random(n)
+    rise = np.where(is_upper, 1, -1)
+    moons = np.stack([np.cos(along) + 1 - is_upper, rise * np.sin(along) + 0.5 * ~is_upper], axis=1)
+    turn = 3 * np.pi * (rng.random(n) - 0.5)
+    letter = np.stack([np.sin(turn), np.sign(turn) * (np.cos(turn) - 1)], axis=1)
+    return np.stack([moons, letter]) + 0.05 * rng.normal(size=(2, n, dim))
+
+
 KINDS = {
     "uniform": _uniform,
     "normal": _normal,
     "clustered": _clustered,
     "shifted": _shifted,
     "cells": _cells,
+    "moons": _moons,
 }

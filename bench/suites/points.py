@@ -317,6 +317,7 @@ def of_size(n: int) -> list[CloudInstance]:
     cells = CloudInstance(f"cells-{n}", "cells", ("cells", n, 3), metric="euclidean", limit=GATE)
     return [
         *(drawn(kind, dim) for dim in (2, 3) for kind in ("uniform", "clustered", "shifted")),
+        drawn("moons", 2),
         drawn("uniform", 2, "euclidean"),
         *(drawn(kind, 64) for kind in ("normal", "uniform")),
         cells,

@@ -65,10 +65,22 @@ def test_a_peer_that_does_not_start_is_called_once(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_clouds_follow_from_their_seed(kind):
-    drawn = clouds(kind, 50, 3, seed=2)
-    assert drawn.shape == (2, 50, 3)
-    assert (drawn == clouds(kind, 50, 3, seed=2)).all()
-    assert (drawn != clouds(kind, 50, 3, seed=3)).any()
+    drawn = clouds(kind, 50, 2, seed=2)
+    assert drawn.shape == (2, 50, 2)
+    assert (drawn == clouds(kind, 50, 2, seed=2)).all()
+    assert (drawn != clouds(kind, 50, 2, seed=3)).any()
+
+
+def test_moons_lie_in_the_plane():
+    with pytest.raises(ValueError, match="dim must be 2"):
+        clouds("moons", 50, 3)
+    moons, letter = clouds("moons", 400, 2)
+    first, second = moons, moons - [1, 0.5]
+    off = [abs(np.linalg.norm(side, axis=1) - 1) for side in (first, second)]
+    assert np.minimum(*off).max() < 0.3
+    halves = [letter - [0, 1], letter + [0, 1]]
+    off = [abs(np.linalg.norm(side, axis=1) - 1) for side in halves]
+    assert np.minimum(*off).max() < 0.3
 
 
 def test_cells_move_by_less_than_they_are_apart():
