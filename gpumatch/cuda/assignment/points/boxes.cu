@@ -221,6 +221,17 @@ __device__ inline Walk walk_from_top(const Boxes& b, const Query& q, Shared& sha
   return walk;
 }
 
+// Put the bits of the points' ranks along one coordinate into their keys, which interleave them.
+__global__ void interleave(const long long* in_order, int count, int axis, int width, int bits,
+                           long long* keys) {
+  for (int place = thread_index(); place < count; place += thread_count()) {
+    const long long rank = (static_cast<long long>(place) << bits) / count;
+    long long spread = 0;
+    for (int bit = 0; bit < bits; ++bit) spread |= ((rank >> bit) & 1) << (bit * width + axis);
+    keys[in_order[place]] |= spread;
+  }
+}
+
 // The cheapest columns of each row below its bound: at most `count`, which is at most 32.
 __global__ void __launch_bounds__(kBlock)
     find_least(Boxes b, Rows r, int count, const double* bound, int* found, double* values) {

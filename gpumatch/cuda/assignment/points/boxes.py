@@ -23,7 +23,7 @@ __all__ = ["MOST", "WIDTH", "Boxes", "order_of"]
 
 SOURCE = Source(
     "assignment/points/boxes.cu",
-    ("find_least", "find_below"),
+    ("interleave", "find_least", "find_below"),
     structs=("Boxes", "Rows"),
 )
 _BLOCK, _LEVELS = SOURCE.constant("kBlock"), SOURCE.constant("kLevels")
@@ -41,12 +41,16 @@ def order_of(points: Any) -> Any:
     count, width = points.shape
     bits = min(63 // width, 31)
     key = cp.zeros(count, np.int64)
-    for axis in range(width):
-        rank = cp.empty(count, np.int64)
-        rank[cp.argsort(points[:, axis])] = cp.arange(count)
-        rank = (rank << bits) // max(count, 1)
-        for bit in range(bits):
-            key |= ((rank >> bit) & 1) << (bit * width + axis)
+    for axis in range(width if count else 0):
+        in_order = cp.argsort(points[:, axis])
+        kernels_for(SOURCE)["interleave"](
+            (blocks_for(count),),
+            (_BLOCK,),
+            (
+                *(in_order, np.int32(count), np.int32(axis), np.int32(width), np.int32(bits)),  # IN
+                key,  # IN, OUT
+            ),
+        )
     return cp.argsort(key).astype(np.int32)
 
 

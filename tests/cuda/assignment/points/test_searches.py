@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.emulated]
 cp = pytest.importorskip("cupy")
 
 from gpumatch.cuda.assignment.points import distances, divided, products  # noqa: E402  they import cupy
-from gpumatch.cuda.assignment.points.boxes import MOST, Boxes  # noqa: E402
+from gpumatch.cuda.assignment.points.boxes import MOST, Boxes, order_of  # noqa: E402
 from gpumatch.cuda.assignment.points.divided import Divided, devices_for  # noqa: E402
 from gpumatch.cuda.assignment.points.products import Products, lines_of  # noqa: E402
 from gpumatch.cuda.assignment.points.tiles import Tiles  # noqa: E402
@@ -26,6 +26,23 @@ def costs_of(kind, metric, shape, d, sign=1, has_offsets=False):
     """The costs on the device, and their matrix on the host."""
     costs = costs_to_search(kind, metric, shape, d, sign, has_offsets)
     return costs.to_device(), costs.dense()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 6])
+@pytest.mark.parametrize("count", [0, 1, 70])
+def test_the_order_is_that_of_ranks_whose_bits_interleave(count, width):
+    points = np.random.default_rng(width).normal(size=(count, width))
+    bits = min(63 // width, 31)
+    ranks = points.argsort(axis=0).argsort(axis=0)
+    keys = [
+        sum(
+            (((int(rank) << bits) // count >> bit) & 1) << (bit * width + axis)
+            for axis, rank in enumerate(line)
+            for bit in range(bits)
+        )
+        for line in ranks
+    ]
+    assert order_of(cp.asarray(points)).get().tolist() == sorted(range(count), key=keys.__getitem__)
 
 
 @parametrize_pairwise(
