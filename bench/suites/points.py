@@ -61,9 +61,9 @@ EVERY = (OURS, ON_CPU, MATRIX, *PEERS)
 FITS = {MATRIX: 10_000, SCIPY: 5000, POT: 5000, LAZY: 20_000}
 """Points up to which a code is asked: its matrix takes no more than 800 MB, or 200."""
 EPSILON, ITERATIONS = 0.01, 100
-STARTING = 90.0
-"""Seconds that a peer has for its first call, on a small problem. It may compile, or wait for ever
-for a compiler that is not there."""
+STARTING = 300.0
+"""Seconds that a peer has for its first call, on a small problem. FlashSinkhorn compiles dozens of
+kernels there to find the best one, for more than a minute on the host of an H100."""
 DID_NOT_START = f"did not start: its first call had not ended after {STARTING:g} s"
 ROWS = 2**8
 """Rows of a plan that are made at a time."""
