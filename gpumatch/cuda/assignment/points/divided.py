@@ -2,7 +2,8 @@
 
 Each GPU has a copy of the columns' points, its share of the rows' points, and lists of its own. It
 is led by a thread, because a search waits for its device in between. Prices and bounds go out, and
-what is found comes back: some hundred bytes a row, by copies from device to device.
+what is found comes back: some hundred bytes a row, by copies from device to device. Products take
+up to 4 GiB on each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import cupy as cp
 import numpy as np
 
 from gpumatch.contracts import Costs, Points
-from gpumatch.cuda.assignment.points.products import lines_of
+from gpumatch.cuda.assignment.points.products import SHARED, lines_of
 from gpumatch.cuda.assignment.points.tiles import Tiles
 
 __all__ = ["Divided", "devices_for"]
@@ -65,7 +66,7 @@ class Divided:
                     for name in ("rows", "cols", "row_offset", "col_offset")
                 }
             )
-            return _Share(device, rows, lines_of(costs.of_points(here)))
+            return _Share(device, rows, lines_of(costs.of_points(here), SHARED))
 
         self.shares = self._on_each(share, ranges)
 

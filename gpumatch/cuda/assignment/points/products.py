@@ -44,6 +44,10 @@ OFTEN = 1 / 16
 """The share of the rows that a search may compute whole before products of float64 are taken."""
 PRODUCTS = 2**28
 """Products that are made at a time: 1 GiB in float32."""
+SHARED = 2**30
+"""The same where several GPUs search at once. Python, which leads them in turns, is quick enough
+for tiles of this size: with `PRODUCTS`, two GPUs took 3.0 s each for half of the products of 2**20
+points that one took 4.0 s for."""
 MOST_PRODUCTS = 2**31
 """The same where points are so wide that reading them would take longer than writing products."""
 WARPS, LEAST = 2**13, 2**12
@@ -61,13 +65,16 @@ TILE = 2**26
 """Coordinates that are copied at a time: 512 MiB."""
 
 
-def lines_of(costs: Costs) -> Tiles:
-    """The search in all lines, by products if the costs are distances that these tell."""
+def lines_of(costs: Costs, at_once: int = PRODUCTS) -> Tiles:
+    """The search in all lines, by products if the costs are distances that these tell.
+
+    So many products are made at a time.
+    """
     points, function = costs.points, costs.device_function
     if function is not None:
         return FunctionLines(costs, function)
     if points is not None and points.metric in ("sqeuclidean", "euclidean"):
-        return Products(costs, points)
+        return Products(costs, points, at_once)
     return Tiles(costs)
 
 
@@ -104,9 +111,9 @@ class Products(Tiles):
 
     is_exact = True
 
-    def __init__(self, costs: Costs, points: Points) -> None:
+    def __init__(self, costs: Costs, points: Points, at_once: int = PRODUCTS) -> None:
         super().__init__(costs)
-        self.points = points
+        self.points, self.at_once = points, at_once
         self.is_root = points.metric == "euclidean"
         self.offsets = offsets_of(points)
         self.factor = 1.0 if self.is_root else points.sign * (0.5 if points.is_half else 1.0)
@@ -239,7 +246,7 @@ class Products(Tiles):
         moved = _above(bound + self.slack[rows] - self._of_rows[rows], number)
         error = _above(self.error[rows], number)
         wide = min(self.points.rows.shape[1] // 2, MOST_PRODUCTS // max(ncols, 1))
-        step = max(1, PRODUCTS // max(ncols, 1), wide)
+        step = max(1, self.at_once // max(ncols, 1), wide)
         for begin in range(0, rows.size if kept else 0, step):
             tile = slice(begin, begin + step)
             products = multiply(self._rows[rows[tile]], self._cols)
