@@ -68,9 +68,14 @@ def test_given_duals_change_no_optimum(kind, dtype):
 
 def test_floats_with_many_rows_to_match_have_two_stages(monkeypatch):
     made, run = [], engine.run
-    monkeypatch.setattr(
-        engine, "run", lambda task, span=np.inf: made.append((task.costs, span)) or run(task, span)
-    )
+
+    def note(task, span, tuning):
+        made.append((task.costs, span))
+        trials.append(tuning.trial)
+        return run(task, span, tuning)
+
+    trials: list = []
+    monkeypatch.setattr(engine, "run", note)
     costs, matrix, best = costs_of(60, np.float64, 1)
     _, solution = solve(costs, best.col_dual + 1000 * (np.arange(60) % 7))
     check(matrix, best, solution)
@@ -80,6 +85,8 @@ def test_floats_with_many_rows_to_match_have_two_stages(monkeypatch):
     made.clear()
     solve(costs, best.col_dual, best.row_to_col)
     assert [stage.is_integer for stage, _ in made] == [False]
+    assert trials[0] == trials[1]
+    assert trials[2].looks > trials[0].looks  # nearly all pairs are tight: no auction is in sight
 
 
 def test_integers_whose_reduced_costs_are_too_large_are_solved_as_they_are(monkeypatch):
