@@ -291,7 +291,8 @@ class PointsEngine(ABC):
             return False
         if any_true(given.row_to_col >= 0) or any_true(given.col_dual != 0):
             return False
-        return bool(points.rows.shape[1] <= self.tuning.sampled_first)
+        is_large = min(self.costs.shape) >= 2 * self.tuning.least_sampled
+        return bool(is_large and points.rows.shape[1] <= self.tuning.sampled_first)
 
     def prices_of_sample(self) -> tuple[Prices, Prices]:
         """The duals of a solved sample, extended to all rows and columns."""

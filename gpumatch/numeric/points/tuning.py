@@ -41,8 +41,12 @@ class Tuning:
     """
     sampled: int = 4
     """A sample has one vertex for so many."""
-    least_sampled: int = 2048
-    """Rows from which prices of a sample are tried."""
+    least_sampled: int = 1024
+    """Rows from which prices of a sample are tried, and half of those from which they come first.
+
+    2,000 points in clusters take 0.15 instead of 0.4 s of processor time with 1,024 as with 2,048.
+    If the sample came first for all from 1,024 on, uniform ones would take a third longer.
+    """
     few: int = 256
     """Unmatched rows up to which all their pairs with unmatched columns are candidates."""
     by_rows: int = 3
