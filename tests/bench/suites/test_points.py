@@ -78,7 +78,8 @@ def test_moons_lie_in_the_plane():
     first, second = moons, moons - [1, 0.5]
     off = [abs(np.linalg.norm(side, axis=1) - 1) for side in (first, second)]
     assert np.minimum(*off).max() < 0.3
-    halves = [letter - [0, 1], letter + [0, 1]]
+    up = np.array([0, 1])
+    halves = [letter - up, letter + up]
     off = [abs(np.linalg.norm(side, axis=1) - 1) for side in halves]
     assert np.minimum(*off).max() < 0.3
 
