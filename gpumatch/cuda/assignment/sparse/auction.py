@@ -34,6 +34,8 @@ def hold_auctions(problem: Problem, control: Control) -> None:
         return  # all costs are equal, or so close that the unit would underflow
     auctions = Auctions(problem, units, cp.zeros(ncols, np.uint64))
     for epsilon, end in zip(units.epsilons(), _ends(nrows, problem.rows.lanes, problem.tuning)):
+        if auctions.are_wars:
+            end = end._replace(longest=problem.tuning.chain_of_war)
         auctions.hold(epsilon, end, control)
         control.phase(found=0, matched=0, step="auction", epsilon=epsilon / units.of_one)
         cp.cuda.get_current_stream().synchronize()
@@ -121,6 +123,7 @@ class Auctions:
         self.problem, self.units, self.offers = problem, units, offers
         self.by_column = (blocks_for(offers.size),), (BLOCK,)
         self.goes_on = True  # False once levels have no room in offers, or there is no memory
+        self.are_wars = False  # True once a launch has hardly served any rows
 
     @functools.cached_property
     def all_rows(self) -> cp.ndarray:
@@ -137,15 +140,25 @@ class Auctions:
             ),
         )
         self._bid(self._side, self.all_rows, epsilon, end)
+        before = math.inf
         for _ in range(1, end.launches):
             held = self.columns_of_rows()
             grid = (blocks_for(held.size),), (BLOCK,)
             bidders = unmatched_rows(self.problem.rows.kernels["list_unmatched"], grid, held)
             if bidders.size <= end.unmatched or control.tick(0):
                 break
+            if self._is_war(int(bidders.size), before):
+                self.are_wars = True
+                break
+            before = int(bidders.size)
             self._bid(self._side, bidders, epsilon, end)
         if self.goes_on and self.problem.has_surplus(self.problem.tuning.surplus_to_bid):
             self.goes_on = self._bid_back(epsilon)
+
+    def _is_war(self, unmatched: int, before: float) -> bool:
+        """True if few rows are unmatched, and the last launch has matched hardly any of them."""
+        tuning = self.problem.tuning
+        return before * tuning.war < unmatched <= tuning.most_at_war * self.problem.full.shape[0]
 
     def _bid_back(self, epsilon: int) -> bool:
         """Let unmatched columns bid for rows, and set the prices anew; False if that is impossible.

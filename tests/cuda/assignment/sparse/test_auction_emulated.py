@@ -140,8 +140,9 @@ def test_columns_that_bid_get_prices_that_fit(emulators, dtype, monkeypatch):
 def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monkeypatch):
     """In another launch of the first auction, if there is one."""
     tune(
-        monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=rows_a_launch
-    )
+        monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=rows_a_launch,
+        war=1.0,
+    )  # fmt: skip
     rng = np.random.default_rng(12)
     bidders = []
     bid = auction.Auctions._bid
@@ -162,8 +163,32 @@ def test_rows_that_were_given_up_bid_again(solve, emulators, rows_a_launch, monk
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.parametrize(("war", "most_at_war"), [(0.0, 1.0), (1.0, 1.0), (0.0, 0.0)])
+def test_after_a_war_chains_are_shorter(solve, war, most_at_war, monkeypatch):
+    """A war: few rows bid, and a launch of the first auction leaves too many of them unmatched."""
+    tune(
+        monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=1, war=war,
+        most_at_war=most_at_war, chain_of_war=3,
+    )  # fmt: skip
+    longest = []
+    bid = auction.Auctions._bid
+
+    def watched(self, side, rows, epsilon, end):
+        longest.append(end.longest)
+        bid(self, side, rows, epsilon, end)
+
+    monkeypatch.setattr(auction.Auctions, "_bid", watched)
+    check(solve, csr_array(np.outer(np.arange(1, 61), np.arange(1, 61))))
+    if war < most_at_war:
+        assert longest[:3] == [2, 2, 3]
+        assert set(longest[3:]) == {3}
+    else:
+        assert longest.index(2, 2) == 2
+        assert set(longest) == {2}
+
+
 def test_an_auction_stops_between_its_launches(solve, monkeypatch):
-    tune(monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=1)
+    tune(monkeypatch, tuning, trial=Trial(0, -1, 1, 1), longest_chain=2, rows_a_launch=1, war=1.0)
     launches = []
     bid = auction.Auctions._bid
     monkeypatch.setattr(auction.Auctions, "_bid", lambda *auction: launches.append(bid(*auction)))
