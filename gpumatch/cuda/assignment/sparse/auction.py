@@ -43,6 +43,9 @@ def hold_auctions(problem: Problem, control: Control) -> None:
             break
     problem.forget_transposed()
     auctions.write_prices()
+    # Early auctions move all prices far from 0, where the trees' sums would lose digits. Prices are
+    # multiples of a unit, so this is exact.
+    problem.col_dual -= problem.col_dual.max()
 
 
 class _End(NamedTuple):

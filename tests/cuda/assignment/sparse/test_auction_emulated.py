@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from graphs import adversarial
+
 pytest.importorskip("cupy")
 
 from gpumatch.costs import SparseCosts
@@ -19,6 +21,7 @@ from gpumatch.cuda.assignment.sparse import trial as trials
 from gpumatch.cuda.assignment.sparse.full import FullProblem
 from gpumatch.cuda.assignment.sparse.offers import Units
 from gpumatch.cuda.assignment.sparse.tuning import Trial
+from gpumatch.problems import one_problem
 from gpumatch.running.control import Control
 from tests.cpu.assignment.tuned import tune
 from tests.cuda.assignment.sparse.emulated import (
@@ -185,6 +188,16 @@ def test_after_a_war_chains_are_shorter(solve, war, most_at_war, monkeypatch):
     else:
         assert longest.index(2, 2) == 2
         assert set(longest) == {2}
+
+
+def test_prices_keep_the_digits_of_costs_in_use(solve, monkeypatch):
+    """Although a first epsilon of 256 moves them far: paths on the host need not close a gap."""
+    monkeypatch.setattr(one_problem, "load", lambda _: pytest.fail("there is a gap"))
+    for seed in (0, 1):
+        matrix = adversarial.few_dear(600, seed=seed)
+        a = solve(matrix)
+        assert a.proven
+        assert max(phase.get("epsilon", 0) for phase in a.stats["trace"]) > 100
 
 
 def test_an_auction_stops_between_its_launches(solve, monkeypatch):
