@@ -102,14 +102,14 @@ class Tuning:
     most_at_war: float = 1 / 16
     """The share of unmatched rows above which prices are still on their way to other regions.
 
-    On an H100, two far clusters of 80,000 points, of which 8,000 must go to the other one, take 88
+    On an H100, two far clusters of 80,000 points, of which 8,000 must go to the other one, take 64
     ms. If the first auction ends before they have, trees serve them, in 3.5 s.
     """
     chain_of_war: int = 256
     """The most bids of a group in the auctions after such a first one.
 
-    On an H100, 80,000 rows with costs from 10**-9 to 10**9 take 65 ms with this in all auctions,
-    and 332 with `longest_chain`. Both leave some hundred rows to the trees.
+    On an H100, 80,000 rows with costs from 10**-9 to 10**9 take 110 ms with this, and 318 with
+    `longest_chain` (bench/results/sparse-wars-h100.json). Both leave some hundred rows to trees.
     """
     kept: int = 4
     """The bids of columns end with one unmatched column in so many of those at first."""
