@@ -54,7 +54,6 @@ __all__ = [
     "Beat",
     "BoundedSolution",
     "BoundedTask",
-    "CoreAuction",
     "Nearest",
     "PairList",
     "SmallFlows",
@@ -89,27 +88,6 @@ class Nearest(NamedTuple):
     regret: np.ndarray
     of_rows: PairList
     of_cols: PairList
-
-
-class CoreAuction(Protocol):
-    """An auction of some pairs, which improves a flow of theirs.
-
-    Attributes
-    ----------
-    price : float64 array
-        The duals of the columns.
-    flow : int64 array
-        The units of each pair.
-    epsilon : float
-        That of the last phase.
-    """
-
-    price: np.ndarray
-    flow: np.ndarray
-    epsilon: float
-
-    def run(self) -> None:
-        """Hold all phases; raises Stopped, and has prices and a flow then, too."""
 
 
 class AllPairs(Protocol):
@@ -158,9 +136,6 @@ class AllPairs(Protocol):
 
     def matrix(self) -> np.ndarray | None:
         """All costs; None if they are computed."""
-
-    def auction(self, core: TransportTask, epsilon: float) -> CoreAuction | None:
-        """The auction of a core in CSR with duals and a flow, by a device; None if it has none."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpumatch.contracts import Control, Stopped
-from gpumatch.contracts.transport import AllPairs, TransportTask
+from gpumatch.contracts.transport import AllPairs
 from gpumatch.cpu.transport import simplex
 from gpumatch.cpu.transport.auction import Auction
 from gpumatch.cpu.transport.auction import Tuning as Phases
@@ -393,14 +393,9 @@ class DenseProblem:
         epsilon = float(np.average(too_much, weights=flow / self.total))
         indptr = np.searchsorted(tails, np.arange(self.nrows + 1))
         cols = heads - np.int32(self.nrows)
-        core = TransportTask(
-            self.supply, self.demand, self.control, indptr=indptr, indices=cols, data=cost,
-            initial=(self.row_dual, self.col_dual), flow=flow,
-        )  # fmt: skip
-        price, flow, epsilon = self._improved(core, epsilon)
         is_large = self.dual.size > self.tuning.swept_near
         auction = Auction(
-            (indptr, cols, cost), self.supply, self.demand, None, price, self.control,
+            (indptr, cols, cost), self.supply, self.demand, None, self.col_dual, self.control,
             is_even=True, tuning=self.tuning.finer if is_large else self.tuning.auction, flow=flow,
             epsilon=epsilon, is_whole=not self.level,
         )  # fmt: skip
@@ -416,21 +411,6 @@ class DenseProblem:
             self.aside = used[closing], units[closing]
             self._beat()
         self._refresh()
-
-    def _improved(
-        self, core: TransportTask, epsilon: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Prices, flow and the last epsilon after an auction on a device, if there is one."""
-        assert core.flow is not None
-        device = self.source.auction(core, epsilon)
-        if device is None:
-            return self.col_dual, core.flow, epsilon
-        try:
-            device.run()
-        except Stopped:
-            self._plant(device.flow)
-            raise
-        return device.price, device.flow, device.epsilon
 
     def _plant(self, flow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Make a tree of a flow of the pairs in order; return its arcs and their units."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpumatch.contracts import Points
-from gpumatch.contracts.transport import AllPairs, Beat, Nearest, PairList, TransportTask
+from gpumatch.contracts.transport import AllPairs, Beat, Nearest, PairList
 from gpumatch.cpu.assignment.points.distances import distances_at, fill_distances
 from gpumatch.cpu.assignment.points.tree import Tree
 from gpumatch.cpu.numba_tools.workers import Workers
@@ -113,9 +113,6 @@ class Matrix:
     def matrix(self) -> np.ndarray:
         return self.costs
 
-    def auction(self, core: TransportTask, epsilon: float) -> None:
-        """There is no device."""
-
     def row_minima(self, col_dual: np.ndarray) -> np.ndarray:
         """The least reduced cost of each row."""
         row_dual = np.empty(self.shape[0], self.dtype)
@@ -201,9 +198,6 @@ class Cloud:
 
     def matrix(self) -> None:
         """There is none."""
-
-    def auction(self, core: TransportTask, epsilon: float) -> None:
-        """There is no device."""
 
     def row_minima(self, col_dual: np.ndarray, beat: Beat = lambda: None) -> np.ndarray:
         bound = np.full(self.shape[0], np.inf)

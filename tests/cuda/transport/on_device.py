@@ -21,13 +21,12 @@ def short_launches(rounds):
     return tuple(Tuning()._replace(a_launch=rounds))
 
 
-def take_small_cores(monkeypatch, *, large=0):
-    """Have the host take cores of small problems, and the device hold their auctions."""
+def take_small_cores(monkeypatch):
+    """Have the host take cores of small problems."""
     from gpumatch.cuda.transport import all_pairs, dense
 
     monkeypatch.setattr(dense, "WHOLE", 0)
     monkeypatch.setattr(all_pairs, "ON_HOST", 0)
-    monkeypatch.setattr(all_pairs, "LARGE", large)
     tuning = host_dense.Tuning(
         whole=0, features=2, row_arcs=2, col_arcs=1, more_arcs=2, loose=0, spread=9
     )  # fmt: skip
