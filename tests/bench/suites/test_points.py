@@ -78,8 +78,7 @@ def test_moons_lie_in_the_plane():
     first, second = moons, moons - [1, 0.5]
     off = [abs(np.linalg.norm(side, axis=1) - 1) for side in (first, second)]
     assert np.minimum(*off).max() < 0.3
-    up = np.array([0, 1])
-    halves = [letter - up, letter + up]
+    halves = [letter - np.array(middle) for middle in ((0, 1), (0, -1))]
     off = [abs(np.linalg.norm(side, axis=1) - 1) for side in halves]
     assert np.minimum(*off).max() < 0.3
 
