@@ -103,7 +103,7 @@ def bid_from(
         if mate >= 0 and (least == second or second == far or left == 0):
             mate = _least_mate(table, links, prices, row, least)
             if mate >= 0:
-                found[COL, row] = WAITS if least < limit else UNMATCHED
+                found[COL, row] = WAITS
                 break
             col = mate + width
         if second < far:
