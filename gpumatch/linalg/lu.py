@@ -205,7 +205,8 @@ class LU(ScaledSystem):
     Notes
     -----
     The factors are SuperLU's, on the host. So all attributes are arrays of NumPy and SciPy, even if
-    the matrix was a tensor or on a device; what `solve` returns is like the right-hand sides.
+    the matrix was a tensor; what `solve` returns is like the right-hand sides, which may be on a
+    device.
 
     It can be pickled. What is unpickled is factored again.
     """

@@ -127,7 +127,7 @@ def test_other_optima(device):
         gm.alternatives(costs, gm.assign(costs), within=within),
         gm.alternatives(C, gm.assign(C), within=within),
     )
-    check([given.edges(), given.witness(0, 0), given.matrix.data, given.matrix.indices], device)
+    check([given.edges(), given.witness(0, 1), given.matrix.data, given.matrix.indices], device)
     with in_64_bits():
         assert given.matrix.todense().tolist() == own.matrix.toarray().tolist()
     gm.verify(costs, given)
