@@ -38,10 +38,7 @@ def graph_on_device(
 ) -> Graph | None:
     """The caller's own arrays if they are those of an undirected graph, or of one with loops.
 
-    Raises
-    ------
-    ValueError
-        If a weight is not finite.
+    None if not, and if a number is not finite: the host says which, or finds that it is a loop's.
     """
     entries = compressed_of(G, valued=weighted)
     if not (isinstance(entries, Compressed) and entries.is_canonical and triangle == "both"):
@@ -53,9 +50,7 @@ def graph_on_device(
     if weighted and weights is None:
         return None
     symmetry = symmetry_on_device(indptr, indices, weights)
-    if symmetry.infinite:
-        raise ValueError("the matrix: a weight is infinite or NaN, but all must be finite")
-    if symmetry.alone or (symmetry.loops and not keeps_loops):
+    if symmetry.infinite or symmetry.alone or (symmetry.loops and not keeps_loops):
         return None
     return Graph(indptr, indices, weights)
 

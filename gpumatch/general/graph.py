@@ -135,8 +135,8 @@ def weighted_of(
     Raises
     ------
     TypeError, ValueError
-        As of `pattern_of`; also if a weight is no finite number, does not fit int64 or float64, or
-        an edge has other weights in the two triangles of a matrix.
+        As of `pattern_of`; also if the weight of an edge is no finite number, a weight does not fit
+        int64 or float64, or an edge has other weights in the two triangles of a matrix.
     """
     _check_triangle(triangle)
     if not isinstance(weight, Hashable):
@@ -148,19 +148,24 @@ def weighted_of(
     if is_networkx(source):
         edges = numbered_edges(source, weight)
         n = checked_shape((len(edges.nodes),) * 2)[0]
-        ones = np.ones(edges.tails.size, np.int64)
-        values = ones if weight is None else _checked_weights(edges.weights, f"weight {weight!r}")
-        return Graph(*_best_joined(n, edges.tails, edges.heads, values, best), nodes=edges.nodes)
+        ones, name = np.ones(edges.tails.size, np.int64), f"weight {weight!r}"
+        values = ones if weight is None else _real_numbers(edges.weights, name)
+        is_edge = edges.tails != edges.heads
+        tails, heads, values = (part[is_edge] for part in (edges.tails, edges.heads, values))
+        return Graph(*_best_joined(n, tails, heads, _finite(values, name), best), nodes=edges.nodes)
     entries = _entries_of(source)
-    n, values = entries.shape[0], _weights_of(entries)
+    name = "weights" if isinstance(entries, _EdgeList) else "the matrix"
+    n, values = entries.shape[0], _weights_of(entries, name)
     if isinstance(entries, Compressed) and triangle == "both" and entries.is_canonical:
         indptr, indices = entries.pattern()
         symmetry = symmetry_on_host(indptr, indices, values)
         if symmetry.is_symmetric:
-            arrays = indptr, indices, values
-            return Graph(*(_without_loops(*arrays) if symmetry.loops else arrays))
+            kept: Any = indptr, indices, values
+            kept = _without_loops(*kept) if symmetry.loops else kept
+            return Graph(kept[0], kept[1], _finite(kept[2], name))
     rows, cols = _ends(entries)
     rows, cols, values = _in_triangle(triangle, entries, rows, cols, values)
+    values = _finite(values, name)
     if triangle == "both" and not isinstance(entries, _EdgeList):
         _check_alike(n, rows, cols, values, best)
     return Graph(*_best_joined(n, rows, cols, values, best))
@@ -265,9 +270,7 @@ def _joined(n: int, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, np.
 def _best_joined(
     n: int, rows: np.ndarray, cols: np.ndarray, values: np.ndarray, best: np.ufunc
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSR of edges from both of their ends, with the best weight of each."""
-    is_edge = rows != cols
-    rows, cols, values = rows[is_edge], cols[is_edge], values[is_edge]
+    """CSR of edges, no loops among them, from both of their ends, with the best weight of each."""
     return _merged(n, _both(rows, cols), _both(cols, rows), _both(values, values), best)
 
 
@@ -339,31 +342,35 @@ def _check_alike(
         )
 
 
-def _weights_of(entries: _Entries) -> np.ndarray:
+def _weights_of(entries: _Entries, name: str) -> np.ndarray:
     """The weights of all entries; ones if there are none."""
     count = entries.indices.size if isinstance(entries, Compressed) else entries.rows.size
     if entries.data is None:
         return np.ones(count, np.int64)
     if not isinstance(entries, _EdgeList):
-        return _checked_weights(entries.values(), "the matrix")
+        return _real_numbers(entries.values(), name)
     if entries.data.shape != (count,):
         raise ValueError(
             f"weights must be one number for each of the {count} edges; got shape "
             f"{entries.data.shape}"
         )
-    return _checked_weights(entries.data, "weights")
+    return _real_numbers(entries.data, name)
 
 
-def _checked_weights(values: Any, name: str) -> np.ndarray:
-    """The weights as int64 or float64, checked to be finite."""
+def _real_numbers(values: Any, name: str) -> np.ndarray:
+    """The weights as int64 or float64."""
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers; got dtype {values.dtype}")
-    if values.dtype.kind != "f":
-        if values.dtype.kind == "u" and values.size and int(values.max()) >= 2**63:
-            raise ValueError(f"{name}: {int(values.max())} does not fit int64")
-        return exactly(values, np.int64)
-    numbers = exactly(values, np.float64)
-    stray = first_true(~np.isfinite(numbers))
+    if values.dtype.kind == "f":
+        return exactly(values, np.float64)
+    if values.dtype.kind == "u" and values.size and int(values.max()) >= 2**63:
+        raise ValueError(f"{name}: {int(values.max())} does not fit int64")
+    return exactly(values, np.int64)
+
+
+def _finite(weights: np.ndarray, name: str) -> np.ndarray:
+    """The weights of what are edges, checked; loops and the other triangle may have any."""
+    stray = first_true(~np.isfinite(weights)) if weights.dtype.kind == "f" else None
     if stray is not None:
-        raise ValueError(f"{name}: a weight is {values[stray]}, but all must be finite")
-    return numbers
+        raise ValueError(f"{name}: a weight is {weights[stray]}, but all must be finite")
+    return weights

@@ -121,6 +121,27 @@ def test_two_weights_of_one_edge_are_refused():
     assert pattern_of(matrix).size == 2
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("maximize", [True, False])
+def test_what_is_no_edge_may_have_any_weight(number, maximize):
+    """Loops, as on the diagonal of distances, and what is in the other triangle."""
+    dense = np.array([[number, 2.5, 1.0], [2.5, number, 3.0], [1.0, 3.0, number]])
+    known = {(0, 1): 2.5, (0, 2): 1.0, (1, 2): 3.0}
+    G = nx.MultiGraph()
+    G.add_weighted_edges_from((u, v, dense[u, v]) for u in range(3) for v in range(u, 3))
+    ends = np.argwhere(np.ones((3, 3)))
+    for source in (dense, csr_array(dense), coo_array(dense), (ends, dense[*ends.T]), G):
+        assert weights_of(weighted_of(source, maximize=maximize)) == known
+    dense[np.tril_indices(3)] = number
+    for matrix in (dense, csr_array(dense), csc_array(dense)):
+        assert weights_of(weighted_of(matrix, triangle="upper", maximize=maximize)) == known
+        for triangle in ("both", "lower"):
+            with pytest.raises(ValueError, match="all must be finite"):
+                weighted_of(matrix, triangle=triangle, maximize=maximize)
+    with pytest.raises(ValueError, match="all must be finite"):
+        weighted_of(([(0, 1), (1, 0)], [1.0, number]), maximize=maximize)
+
+
 WRONG = [
     (np.ones((2, 3)), "must be square"),
     (csr_array((2, 3)), "must be square"),

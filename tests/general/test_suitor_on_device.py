@@ -74,12 +74,20 @@ def test_one_triangle_on_the_device_is_a_graph_too():
 def test_wrong_weights_on_the_device_are_named():
     indptr, indices = np.array([0, 1, 2]), np.array([1, 0], np.int32)
     for weights, says in (
-        ([1.0, np.inf], "infinite"),
-        ([np.nan, np.nan], "NaN"),
+        ([1.0, np.inf], "a weight is inf"),
+        ([np.nan, np.nan], "a weight is nan"),
         ([1, 2], "other"),
     ):
         with pytest.raises(ValueError, match=says):
             half_matching(on_device((indptr, indices, np.array(weights))))
+
+
+def test_a_loop_may_have_any_weight():
+    indptr, indices = np.array([0, 2, 4]), np.array([0, 1, 0, 1], np.int32)
+    source = on_device((indptr, indices, np.array([np.nan, 1.5, 1.5, np.inf])))
+    a = half_matching(source)
+    assert a.mate.get().tolist() == [1, 0]
+    assert a.objective == 1.5
 
 
 def test_loops_and_rows_without_edges():
