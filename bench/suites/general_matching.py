@@ -1,8 +1,10 @@
 """Maximum matchings of graphs that are not bipartite: ours against libraries.
 
-Whole calls: they make a simple graph of the input, and the proof. Seconds on the CPU are those of
-the processor, on one thread; on a GPU they are wall time. A library's graph is made before its
-clock begins. Sizes must agree. LEMON is a program that `bench.suites.general` describes.
+Graphs of families, and the real matrices A: those of A + A.T, or with rows and columns as vertices
+where A is not square. Whole calls: they make a simple graph of the input, and the proof. Seconds on
+the CPU are those of the processor, on one thread; on a GPU they are wall time. A library's graph is
+made before its clock begins. Sizes must agree. LEMON is a program that `bench.suites.general`
+describes.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, triu
+from scipy.sparse import block_array, csr_array, triu
 
 import gpumatch as gm
 from bench.harness import Contender, Limits, Result, Sample, repeat
-from bench.instances import Instance
+from bench.instances import Instance, real
 from bench.report.tables import Graph, markdown, page, time_of, times_as_long
 from bench.suites.general import LEMON, NETWORKX, RUSTWORKX, lemon_on, lemon_program
 
@@ -33,7 +35,10 @@ class Undirected:
 
     def __init__(self, instance: Instance, matrix: csr_array, device: str) -> None:
         self.facts = instance.facts(matrix)
-        self.matrix = csr_array(matrix + matrix.T)
+        ones = csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape)
+        if ones.shape[0] != ones.shape[1]:
+            ones = block_array([[None, ones], [ones.T, None]], format="csr")
+        self.matrix = csr_array(ones + ones.T)
         self.matrix.setdiag(0)
         self.matrix.eliminate_zeros()
         self.matrix.sort_indices()
@@ -125,9 +130,9 @@ def contenders(device: str, threads: int) -> list[Contender]:
 
 @dataclass(frozen=True)
 class GeneralInstance(Instance):
-    """A graph of about so many `edges`."""
+    """A graph of about so many `edges`; real ones are taken for large."""
 
-    edges: int = 0
+    edges: int = 10**6
 
     def takes(self, contender: str) -> bool:
         return self.edges <= SMALL.get(contender, self.edges)
@@ -155,12 +160,14 @@ SIZES = (
 
 
 def instances(quick: bool, data: str | None) -> list[Instance]:
-    """Meshes, geometric, uniform and Kronecker graphs, roads."""
-    sizes = (("mesh", ("delaunay", 5), 90),) if quick else SIZES
-    return [
+    """Meshes, geometric, uniform and Kronecker graphs, roads; and the real matrices."""
+    if quick:
+        return warming(quick)
+    families = [
         GeneralInstance(" ".join(map(str, source)), family, source, edges=edges)
-        for family, source, edges in sizes
+        for family, source, edges in SIZES
     ]
+    return [*families, *(GeneralInstance(one.base, one.family, one.source) for one in real(data))]
 
 
 def report(data: dict[str, Any], threshold: float) -> str:

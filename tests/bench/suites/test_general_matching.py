@@ -47,3 +47,19 @@ def test_libraries_are_not_asked_for_large_graphs():
     large = max(suite.instances(quick=False, data=None), key=lambda one: one.edges)
     assert not large.takes(suite.NETWORKX)
     assert large.takes(suite.LEMON)
+
+
+def test_real_matrices_are_symmetrised(tmp_path):
+    """Entries that are opposites do not cancel, and a matrix that is not square has two sides."""
+    for name, shape, text in (
+        ("square", "3 3 3", "1 1 5\n1 2 4\n2 1 -4\n"),
+        ("wide", "2 3 3", "1 1 0\n1 3 2\n2 3 2\n"),
+    ):
+        header = "%%MatrixMarket matrix coordinate real general\n"
+        (tmp_path / f"{name}.mtx").write_text(f"{header}{shape}\n{text}")
+    square, wide = suite.instances(quick=False, data=str(tmp_path))[-2:]
+    assert not square.takes(suite.NETWORKX)
+    for instance, n, pairs in ((square, 3, [[0, 1]]), (wide, 5, [[0, 2], [0, 4], [1, 4]])):
+        problem = suite.Undirected(instance, instance.make(), "cpu")
+        assert problem.matrix.shape == (n, n)
+        assert sorted(map(list, zip(*(ends.tolist() for ends in problem.edges)))) == pairs
