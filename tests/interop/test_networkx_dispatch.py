@@ -219,6 +219,34 @@ def test_refused_weights_fall_back_to_networkx(dispatching):
         assert int(size) == 25 or kind != "nanoseconds", line
 
 
+TOURS = """
+import logging
+import networkx as nx
+from networkx.algorithms.approximation import christofides
+
+nx.config.warnings_to_ignore.add("cache")
+G = nx.complete_graph(100)
+x, y = ([v * v * v * k % 997 for v in G] for k in (1, 29))
+lengths = {(u, v): abs(x[u] - x[v]) + abs(y[u] - y[v]) for u, v in G.edges}
+nx.set_edge_attributes(G, lengths, "weight")
+logging.getLogger("networkx").setLevel(logging.DEBUG)
+logging.getLogger("networkx").addHandler(logging.FileHandler("calls.log"))
+with nx.config(backend_priority=["gpumatch"]):
+    tour = christofides(G)
+print("Using backend 'gpumatch' for call to 'min_weight_matching'" in open("calls.log").read())
+tree = nx.minimum_spanning_tree(G)
+odd = G.subgraph(v for v, degree in tree.degree if degree % 2)
+pairs = nx.min_weight_matching(odd)
+most = tree.size("weight") + sum(G.edges[pair]["weight"] for pair in pairs)
+print(sorted(tour[1:]) == sorted(G), nx.path_weight(G, tour, "weight") <= most)
+"""
+
+
+def test_what_builds_on_matchings_has_them(dispatching):
+    """Christofides' tours are no longer than a least tree and a least matching of its odd nodes."""
+    assert dispatching("-c", TOURS).split() == ["True"] * 3
+
+
 # -- what networkx reads ---------------------------------------------------------------------------
 
 
