@@ -97,7 +97,7 @@ def pattern_of(source: Any, triangle: str = "both") -> Graph:
     """
     _check_triangle(triangle)
     if isinstance(source, Graph):
-        return source._replace(weights=None)
+        return _checked_graph(source._replace(weights=None))
     if is_networkx(source):
         edges = numbered_edges(source)
         n = checked_shape((len(edges.nodes),) * 2)[0]
@@ -142,8 +142,9 @@ def weighted_of(
     if not isinstance(weight, Hashable):
         raise TypeError(f"weight must be the name of an attribute; got {weight!r}")
     if isinstance(source, Graph):
-        ones = np.ones(source.indices.size, np.int64)
-        return source if source.weights is not None else source._replace(weights=ones)
+        graph = _checked_graph(source)
+        ones = np.ones(graph.indices.size, np.int64)
+        return graph if graph.weights is not None else graph._replace(weights=ones)
     best: np.ufunc = np.maximum if maximize else np.minimum
     if is_networkx(source):
         edges = numbered_edges(source, weight)
@@ -195,6 +196,8 @@ def _entries_of(source: Any) -> _Entries:
     if isinstance(source, tuple) or is_sparse(source):
         return _on_host(compressed_of(source))
     array = array_of(np, as_array(source, "the graph"))
+    if not array.size and array.shape in ((0,), (0, 2)):
+        return _edge_list(array, None)
     if array.ndim == 2 and array.shape == (2, 2):
         raise ValueError(
             "a 2 x 2 array may be a matrix or a list of two edges: give edges as (edges, None), "
@@ -209,7 +212,11 @@ def _entries_of(source: Any) -> _Entries:
         )
     if array.ndim != 2:
         raise ValueError(f"a dense graph must have 2 dimensions; got {array.ndim}")
-    _check_square(array.shape)
+    if array.shape[0] != array.shape[1]:
+        raise ValueError(
+            f"a dense graph must be square; got shape {array.shape}; edges are given as (edges, "
+            "weights), with integers of shape (m, 2) and m numbers or None"
+        )
     rows, cols = array.nonzero()
     return edges_of(rows, cols, checked_shape(array.shape), array[rows, cols])
 
@@ -317,6 +324,25 @@ def _without_loops(
 def _check_triangle(triangle: str) -> None:
     if not (isinstance(triangle, str) and triangle in TRIANGLES):
         raise ValueError(f"triangle must be one of {TRIANGLES}; got {triangle!r}")
+
+
+def _checked_graph(graph: Graph) -> Graph:
+    """A Graph, which anybody may have made of any arrays."""
+    arrays = [part for part in graph[:3] if part is not None]
+    entries = _on_host(compressed_of((*arrays, (graph.order,) * 2)))
+    assert isinstance(entries, Compressed)
+    weights = None if graph.weights is None else _weights_of(entries, "weights")
+    symmetry = symmetry_on_host(*entries.pattern(), weights)
+    if not entries.is_canonical or symmetry.loops or not symmetry.is_symmetric:
+        raise ValueError(
+            "a Graph must have each edge once from both of its ends, with one weight, sorted, and "
+            "no edge from a vertex to itself"
+        )
+    if graph.nodes is not None and len(graph.nodes) != graph.order:
+        raise ValueError(f"a Graph of {graph.order} vertices has {len(graph.nodes)} nodes")
+    indptr, indices = array_of(np, graph.indptr), array_of(np, graph.indices)
+    weights = None if weights is None else _finite(weights, "weights")
+    return Graph(indptr, exactly(indices, np.int32), weights, graph.nodes)
 
 
 def _check_square(shape: tuple[int, ...]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
-from gpumatch.general.graph import pattern_of, weighted_of
+from gpumatch.general.graph import Graph, pattern_of, weighted_of
 
 
 def weights_of(graph):
@@ -142,8 +142,40 @@ def test_what_is_no_edge_may_have_any_weight(number, maximize):
         weighted_of(([(0, 1), (1, 0)], [1.0, number]), maximize=maximize)
 
 
+@pytest.mark.parametrize("edges", [[], np.zeros((0, 2)), np.zeros((0, 2), int), ([], [])])
+def test_no_edges_are_a_list_of_edges(edges):
+    assert pattern_of(edges).order == weighted_of(edges).order == 0
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "weights", "message"),
+    [
+        ([0, 1], [7], None, "indices"),
+        ([0, 1, 1], [1], None, "from both"),
+        ([0, 2, 4], [0, 1, 0, 1], None, "from both"),
+        ([0, 2, 3, 4], [2, 1, 0, 0], None, "sorted"),
+        ([0, 2, 4], [1, 1, 0, 0], None, "once"),
+        ([0, 1, 2], [1, 0], [1, 2], "one weight"),
+        ([0, 1, 2], [1, 0], [1], "data"),
+        ([0, 1, 2], [1, 0], [np.inf, np.inf], "must be finite"),
+        ([0, 1, 3], [1, 0], None, "indptr"),
+    ],
+)
+def test_a_graph_of_wrong_arrays_is_refused(indptr, indices, weights, message):
+    """Kernels would read and write where no array is."""
+    weights = None if weights is None else np.array(weights)
+    graph = Graph(np.array(indptr), np.array(indices, np.int32), weights)
+    with pytest.raises(ValueError, match=message):
+        weighted_of(graph)
+    if weights is None:
+        with pytest.raises(ValueError, match=message):
+            pattern_of(graph)
+    with pytest.raises(ValueError, match="has 1 nodes"):
+        weighted_of(weighted_of(([(0, 1)], [2]))._replace(nodes=["a"]))
+
+
 WRONG = [
-    (np.ones((2, 3)), "must be square"),
+    (np.ones((2, 3)), r"must be square.* edges are given as \(edges, weights\)"),
     (csr_array((2, 3)), "must be square"),
     (np.ones((2, 2)), "a matrix or a list of two edges"),
     ([[0, 1], [1, 2]], "a matrix or a list of two edges"),
