@@ -69,6 +69,8 @@ def edge_cover(
     >>> cover = gm.general.edge_cover((edges, weights))
     >>> cover.edges().tolist(), cover.objective, cover.proven
     ([[0, 1], [1, 2], [1, 3]], 8, True)
+    >>> gm.verify((edges, weights), cover).bound
+    8
     """
     refuse_others(edge_cover, options)
     graph = weighted_of(G, weight, triangle, maximize=False)
@@ -112,13 +114,17 @@ def total_of(weights: np.ndarray) -> Any:
 
 
 def _saved(one: np.ndarray, other: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
-    """What edges save, 0 for weights below 0, and how far floats may be from that."""
+    """What edges save, 0 for weights below 0, and how far floats may be from that.
+
+    An edge that is heavier than what its ends pay saves nothing, however it is rounded.
+    """
     if weights.dtype.kind != "f":
         return np.where(weights < 0, 0, one + other - weights), None
     sums, first = two_sum(one, other)
     saved, second = two_sum(sums, -weights)
     lost = abs(first) + abs(second)
-    return np.where(weights < 0, 0.0, saved), np.where(weights < 0, 0.0, lost)
+    is_useless = (weights < 0) | (saved < -2 * lost)
+    return np.where(weights < 0, 0.0, saved), np.where(is_useless, 0.0, lost)
 
 
 def _widened(gap: float, lost: np.ndarray, graph: Graph) -> float:
