@@ -25,6 +25,7 @@ from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import BatchCertificate
 from gpumatch.certificates.blocks import BlocksCertificate
 from gpumatch.certificates.bottleneck import BottleneckCertificate
+from gpumatch.certificates.edge_sets import EdgeSetCertificate
 from gpumatch.certificates.edges import EdgesCertificate
 from gpumatch.certificates.files import Proof, load, save
 from gpumatch.certificates.general import GeneralCertificate
@@ -48,6 +49,7 @@ __all__ = [
     "BoundCertificate",
     "Certificate",
     "CertificateError",
+    "EdgeSetCertificate",
     "EdgesCertificate",
     "GeneralCertificate",
     "GeneralWeightCertificate",
@@ -84,22 +86,23 @@ def verify(
     ----------
     A : what was matched or decomposed, or the costs of what was assigned
         Anything `BipartiteGraph` is made from; anything `assign` or `transport` takes; for a
-        GeneralMatching, anything `gpumatch.general.maximum_matching` takes.
+        GeneralMatching or EdgeSet, anything `gpumatch.general.maximum_matching` takes.
     result : Matching, GeneralMatching, GeneralWeightMatching, BMatching, Assignment, \
             BottleneckAssignment, LexicographicAssignment, Transport, DulmageMendelsohn, \
-            BlockTriangularForm, ProductMatching, RankedAssignments, MatchingEdges, \
+            BlockTriangularForm, ProductMatching, RankedAssignments, MatchingEdges, EdgeSet, \
             Alternatives, or a batch of assignments, flows or rankings
         Or any object with ``row_to_col``, ``col_to_row`` and ``vertex_cover()``, or with what one
         of the others holds. `gpumatch.problems.cardinality` states what proves an assignment,
         `gpumatch.problems.transport` what proves a flow,
         `gpumatch.problems.bottleneck` what proves a bottleneck, `gpumatch.certificates.blocks` what
-        proves a decomposition or a form, `gpumatch.certificates.product` what proves a product, and
+        proves a decomposition or a form, `gpumatch.certificates.product` what proves a product,
+        `gpumatch.certificates.edge_sets` what proves an edge cover or a T-join, and
         `gpumatch.certificates.ranking` what proves the k cheapest assignments.
     optimal : bool
-        Of assignments, flows and weighted matchings of best total: False accepts any, also of a
-        run that was stopped, and the certificate has what its duals prove: none is better than
-        ``bound``, and this one is at most ``gap`` worse. All else that the result says is still
-        checked.
+        Of assignments, flows, weighted matchings and sets of edges of best total: False accepts
+        any, also of a run that was stopped, and the certificate has what its duals prove: none is
+        better than ``bound``, and this one is at most ``gap`` worse. All else that the result says
+        is still checked.
     sizes : (rows, cols), optional
         How many rows and columns of a padded array each problem of a batch has, as they were given
         to `assign`.
@@ -109,11 +112,11 @@ def verify(
     pair_capacity : optional
         The capacities of pairs, in the same way.
     weight : hashable
-        Of a `GeneralWeightMatching` or `BoundedMatching`: the edge attribute of a networkx graph,
-        as it was chosen.
+        Of a `GeneralWeightMatching`, `BoundedMatching` or `EdgeSet`: the edge attribute of a
+        networkx graph, as it was chosen.
     triangle : {"both", "upper", "lower"}
-        Of a `GeneralMatching` or `GeneralWeightMatching`: the entries of a matrix that are edges,
-        as they were chosen.
+        Of these and a `GeneralMatching`: the entries of a matrix that are edges, as they were
+        chosen.
 
     Returns
     -------

@@ -16,6 +16,7 @@ from gpumatch.certificates.base import Certificate, CertificateError
 from gpumatch.certificates.batch import verify_batch
 from gpumatch.certificates.blocks import verify_blocks, verify_form
 from gpumatch.certificates.bottleneck import verify_bottleneck
+from gpumatch.certificates.edge_sets import verify_edge_set
 from gpumatch.certificates.edges import verify_edges
 from gpumatch.certificates.general import verify_general
 from gpumatch.certificates.general_weights import verify_general_weights
@@ -62,6 +63,7 @@ KINDS = (
     Kind("BatchAssignment", ("errors",), verify_batch, ("sizes", "optimal")),
     Kind("Transport", ("flow_units",), verify_transport, (*_MASSES, "optimal")),
     Kind("Assignment", ("row_dual",), verify_assignment, ("optimal",)),
+    Kind("EdgeSet", ("edge_ind", "odd_vertices"), verify_edge_set, (*_EDGES, "optimal")),
     Kind("MatchingEdges", ("forced",), verify_edges),
     Kind("Alternatives", ("tolerance",), verify_alternatives),
     Kind("LexicographicAssignment", ("levels",), verify_lexicographic),

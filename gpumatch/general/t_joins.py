@@ -90,8 +90,10 @@ def t_join(
     >>> import gpumatch as gm
     >>> streets = [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)]
     >>> join = gm.general.t_join((streets, [2, 2, 4, 3, 6]), [1, 3])
-    >>> join.edges().tolist(), join.objective
-    ([[0, 1], [0, 3]], 5)
+    >>> join.edges().tolist(), join.objective, join.odd_vertices.tolist()
+    ([[0, 1], [0, 3]], 5, [1, 3])
+    >>> gm.verify((streets, [2, 2, 4, 3, 6]), join).bound
+    5
     """
     refuse_others(t_join, options)
     graph = weighted_of(G, weight, triangle, maximize=False)
@@ -116,7 +118,8 @@ def t_join(
     assert graph.weights is not None
     objective = total_of(graph.weights[is_used])
     gap = matching.gap / 2 if graph.weights.dtype.kind == "f" else matching.gap // 2
-    return EdgeSet(owners[is_used], graph.indices[is_used], objective, gap, matching, graph.nodes)
+    ends, T = (owners[is_used], graph.indices[is_used]), np.flatnonzero(is_odd)
+    return EdgeSet(*ends, objective, gap, matching, graph.nodes, odd_vertices=T)
 
 
 def _listed(T: Any) -> Any:

@@ -29,6 +29,8 @@ class EdgeSet:
         True if the weight is the least.
     matching : GeneralWeightMatching
         The matching that proves it, with its duals.
+    odd_vertices : int64 array, optional
+        The vertices of T that a T-join was asked for, sorted; None of an edge cover.
     stats : dict
         Those of the matching.
     """
@@ -41,10 +43,11 @@ class EdgeSet:
         gap: float,
         matching: GeneralWeightMatching,
         nodes: list[Any] | None,
+        odd_vertices: np.ndarray | None = None,
     ) -> None:
         self.edge_ind = ends.astype(np.int64), others.astype(np.int64)
         self.objective, self.gap, self.matching = objective, gap, matching
-        self._nodes = nodes
+        self.odd_vertices, self._nodes = odd_vertices, nodes
 
     @property
     def size(self) -> int:

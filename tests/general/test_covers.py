@@ -17,6 +17,7 @@ def covered(G, **options):
     """A lightest edge cover, checked."""
     cover = gm.general.edge_cover(G, **options)
     assert cover.proven
+    assert gm.verify(G, cover, **options).objective == cover.objective
     return cover
 
 
@@ -69,7 +70,8 @@ def test_the_gap_of_floats_counts_what_is_lost_of_what_edges_save():
         total = dict(zip(map(frozenset, edges.tolist()), exact))
         excess = sum(total[frozenset(pair)] for pair in cover.edges().tolist())
         excess -= lightest(edges, exact, 6)
-        assert 0 <= excess <= cover.gap < 1e-14
+        proof = gm.verify((edges, weights), cover)
+        assert 0 <= excess <= proof.gap <= cover.gap < 1e-14
         heavier += excess > cover.matching.gap
     assert heavier > 0
 

@@ -48,6 +48,7 @@ def test_random_graphs(kind):
         found += 1
         join = gm.general.t_join((edges, weights), T)
         assert join.proven
+        assert gm.verify((edges, weights), join).size == join.size
         assert join.objective == pytest.approx(best, rel=1e-12)
         degrees = np.bincount(join.edges().ravel(), minlength=n)
         assert np.array_equal(np.flatnonzero(degrees % 2), T)
