@@ -121,7 +121,12 @@ def read_points(options: argparse.Namespace, rows: Any = None) -> Any:
         if not isinstance(side, np.ndarray):
             raise ValueError(f"{path} holds no array of points and coordinates")
     X, Y = sides
-    return PointCosts(X if rows is None else X[rows(len(X))], Y, options.metric or "sqeuclidean")
+    with contextlib.ExitStack() as naming:
+        for path, side in zip(options.points, sides):
+            naming.enter_context(running.naming_nan(path, side))
+        return PointCosts(
+            X if rows is None else X[rows(len(X))], Y, options.metric or "sqeuclidean"
+        )
 
 
 def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: Control) -> int:
@@ -143,7 +148,13 @@ def _assign_on_ranks(options: argparse.Namespace, wish: dict[str, Any], clock: C
         )
     how = {"algorithm": options.algorithm, **distributed.how(options)}
     solve = functools.partial(assign, block, **how, **wish)
-    assignment, certificate, proven = distributed.run(solve, block, options, clock)
+    try:
+        assignment, certificate, proven = distributed.run(solve, block, options, clock)
+    except ValueError as error:
+        if options.points or "NaN" not in str(error) or distributed.is_silent():
+            raise
+        with running.naming_nan(options.source, load()):
+            raise
     if assignment is not None:
         return _tell(options, (shape, entries), assignment, certificate, clock)
     return running.code_of(proven)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gpumatch.cli import running
@@ -43,7 +44,8 @@ def match(options: argparse.Namespace, clock: Control) -> int:
 
     _check(options)
     with clock.part("read"):
-        graph, labels = graph_of(running.read_matrix(options))
+        matrix = running.read_matrix(options)
+        graph, labels = graph_of(matrix)
     how: dict[str, Any] = {"triangle": options.triangle or "both"}
     if options.weights:
         how |= {"cardinality": options.cardinality or "any", "maximize": not options.minimize}
@@ -51,7 +53,9 @@ def match(options: argparse.Namespace, clock: Control) -> int:
     else:
         solve = functools.partial(gpumatch.general.maximum_matching, graph)
     own = option_names("general-weights") if options.weights else ()
-    result = running.run(solve, options, graph.shape, how, own, (labels, labels))
+    naming = running.naming_nan(options.source, matrix) if options.weights else nullcontext()
+    with naming:
+        result = running.run(solve, options, graph.shape, how, own, (labels, labels))
     report = _report(options, graph, result, _certificate(options, graph, result, clock), clock)
     running.save_proof(graph, result, options, triangle=options.triangle or "both")
     if labels is not None and report["pairs"]:

@@ -89,14 +89,25 @@ def masses(text: str) -> Any:
 
     with contextlib.suppress(argparse.ArgumentTypeError):
         return number(text)
-    if text.lower().endswith(".npy"):
-        return np.load(text, allow_pickle=False).ravel()
-    with open(text, encoding="utf-8") as file:
+    given = _numbers_in(text)
+    is_nan = np.flatnonzero(given != given)
+    if is_nan.size:
+        raise ValueError(f"{text}: NaN at number {is_nan[0]}")
+    return given
+
+
+def _numbers_in(path: str) -> Any:
+    """All numbers in a file, as an array of one dimension."""
+    import numpy as np
+
+    if path.lower().endswith(".npy"):
+        return np.load(path, allow_pickle=False).ravel()
+    with open(path, encoding="utf-8") as file:
         words = re.split(r"[\s,;]+", file.read().strip())
     try:
         return np.array([number(word) for word in words if word])
     except argparse.ArgumentTypeError as exc:
-        raise ValueError(f"{text} must hold numbers only: {exc}") from None
+        raise ValueError(f"{path} must hold numbers only: {exc}") from None
 
 
 def capacities(text: str, shape: tuple[int, int]) -> Any:

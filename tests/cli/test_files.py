@@ -129,3 +129,29 @@ def test_nan_is_named_with_its_file_and_place(gpumatch_cli, tmp_path):
     assert_rejected(gpumatch_cli("scale", numbered), str(numbered), "NaN at row 1, column 0")
     masses = "--supply", "1", "--demand", "1"
     assert_rejected(gpumatch_cli("transport", dense, *masses), str(dense), "NaN at row 1")
+    weights = gpumatch_cli("match", "--general", "--weights", labelled)
+    assert_rejected(weights, str(labelled), "NaN at row c, column d")
+    assert gpumatch_cli("match", "--general", labelled)[0] == 0
+
+
+def test_nan_is_named_by_rank_0(gpumatch_cli, tmp_path):
+    for name in ("costs.npy", "costs.csv"):
+        path = tmp_path / name
+        np.save(path, np.array([[1, 2], [3, np.nan]]))
+        if name.endswith("csv"):
+            path.write_text("1,2\n3,nan\n")
+        outcome = gpumatch_cli("assign", "--distributed", path)
+        assert_rejected(outcome, f"{path}: NaN at row 1, column 1")
+
+
+def test_nan_in_other_files_is_named_too(gpumatch_cli, tmp_path):
+    whole, broken, masses = (tmp_path / name for name in ("x.npy", "y.npy", "masses.txt"))
+    np.save(whole, np.ones((2, 2)))
+    np.save(broken, np.array([[1, 2], [np.nan, 3]]))
+    masses.write_text("1 nan")
+    points = gpumatch_cli("assign", "--points", whole, broken)
+    assert_rejected(points, f"{broken}: NaN at row 1, column 0")
+    for sides in ((masses, 1), (1, masses)):
+        given = "--supply", sides[0], "--demand", sides[1]
+        outcome = gpumatch_cli("transport", whole, *given)
+        assert_rejected(outcome, f"{masses}: NaN at number 1")
