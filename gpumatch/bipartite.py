@@ -32,7 +32,14 @@ from gpumatch.interop.networkx import (
 )
 from gpumatch.interop.sparse import csr_of, labels_of
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.numeric.arrays import array_module, array_of, as_array, index_array, is_sparse
+from gpumatch.numeric.arrays import (
+    array_module,
+    array_of,
+    as_array,
+    hint_of_type,
+    index_array,
+    is_sparse,
+)
 
 Csr = tuple[Any, Any]  # (indptr, indices)
 
@@ -482,7 +489,7 @@ def _parts_of_sparse(source: Any) -> _Parts:
 def _parts_of_dense(source: Any) -> _Parts:
     array = as_array(source, "the graph")
     if array.dtype.kind not in "biufc":
-        hint = ""
+        hint = hint_of_type(array.dtype)
         if array.dtype.kind in "OU":
             hint = "; for pairs of labels, see LabelledArray.from_pairs"
         raise TypeError(

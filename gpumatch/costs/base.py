@@ -16,7 +16,7 @@ import numpy as np
 from gpumatch.bipartite import BipartiteGraph
 from gpumatch.contracts import Entries, Points, Rounding, Tile
 from gpumatch.dispatch.by_device import require_device_memory
-from gpumatch.numeric.arrays import first_true
+from gpumatch.numeric.arrays import first_true, hint_of_type
 
 __all__ = [
     "TOO_LARGE",
@@ -375,7 +375,7 @@ def extent_of(values: Any) -> Extent:
     """The extent of numbers, which are checked to be real, and none NaN."""
     kind = values.dtype.kind
     if kind not in "biuf":
-        hint = ": float32 holds them exactly" if str(values.dtype) == "bfloat16" else ""
+        hint = hint_of_type(values.dtype)
         if kind in "OU":
             hint = "; for pairs of labels, see LabelledArray.from_pairs"
         raise TypeError(f"the costs must be real numbers; got dtype {values.dtype}{hint}")

@@ -23,7 +23,15 @@ from gpumatch.dispatch.by_device import csr_on_host, symmetry_on_host
 from gpumatch.interop.compressed import Compressed, Edges, checked_shape, compressed_of, edges_of
 from gpumatch.interop.networkx import is_networkx, numbered_edges
 from gpumatch.interop.tensors import is_tensor, source_of
-from gpumatch.numeric.arrays import array_of, as_array, exactly, first_true, index_array, is_sparse
+from gpumatch.numeric.arrays import (
+    array_of,
+    as_array,
+    exactly,
+    first_true,
+    hint_of_type,
+    index_array,
+    is_sparse,
+)
 
 __all__ = ["TRIANGLES", "Graph", "pattern_of", "weighted_of"]
 
@@ -209,6 +217,7 @@ def _entries_of(source: Any) -> _Entries:
         raise TypeError(
             "the graph must be a sparse matrix, a boolean or numeric array, an edge list or a "
             f"networkx graph; got {type(source).__name__} (dtype {array.dtype})"
+            f"{hint_of_type(array.dtype)}"
         )
     if array.ndim != 2:
         raise ValueError(f"a dense graph must have 2 dimensions; got {array.ndim}")

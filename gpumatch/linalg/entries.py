@@ -22,6 +22,7 @@ from gpumatch.numeric.arrays import (
     as_array,
     device_array,
     first_true,
+    hint_of_type,
     is_sparse,
 )
 from gpumatch.running.interrupts import InterruptsHeld
@@ -256,7 +257,8 @@ def _lies_on_device(A: Any) -> bool:
 
 def _check_numbers(values: Any) -> None:
     if values.dtype.kind not in "biufc":
-        raise TypeError(f"the values of A must be numbers; got dtype {values.dtype}")
+        hint = hint_of_type(values.dtype)
+        raise TypeError(f"the values of A must be numbers; got dtype {values.dtype}{hint}")
 
 
 def _checked(dense: Any) -> Any:

@@ -356,8 +356,11 @@ def matched_system(
 
 def checked_sides(b: Any, matrix: Any) -> np.ndarray:
     """Right-hand sides for a matrix, in the precision of their solutions."""
-    if is_sparse(b):
-        raise TypeError("b must be dense, because solutions are; got a sparse matrix: b.toarray()")
+    if is_sparse(b) or (is_tensor(b) and isinstance(source_of(b), tuple)):
+        raise TypeError(
+            "b must be dense, because solutions are; got a sparse matrix: b.toarray(), or "
+            "b.to_dense() of a tensor"
+        )
     right = array_of(np, as_array(source_of(b) if is_tensor(b) else b, "b"))
     if right.dtype.kind not in "biufc":
         raise TypeError(f"b must hold numbers; got dtype {right.dtype}")

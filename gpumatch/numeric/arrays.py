@@ -186,6 +186,11 @@ def first_true(marks: Any) -> int | None:
     return int(marks.argmax()) if any_true(marks) else None
 
 
+def hint_of_type(dtype: Any) -> str:
+    """What an error about numbers of a type that NumPy does not have says further."""
+    return ": float32 holds them exactly" if str(dtype) == "bfloat16" else ""
+
+
 def count_matched(mates: np.ndarray) -> int:
     """Count the mates of a side on the host that are vertices. Other marks are below 0."""
     return int(np.count_nonzero(mates >= 0))

@@ -32,6 +32,14 @@ def test_sparse_right_hand_sides_are_named(A):
             solve(sides)
 
 
+def test_sparse_tensors_as_right_hand_sides_are_named(A):
+    torch = pytest.importorskip("torch")
+    for layout in (torch.sparse_coo, torch.sparse_csr):
+        sides = torch.ones(30, 1).to_sparse(layout=layout)
+        with pytest.raises(TypeError, match="b must be dense"):
+            linalg.splu(A).solve(sides)
+
+
 def test_results_are_told_in_a_line(A):
     d = linalg.dmperm(csr_array(np.array([[1, 1, 0], [0, 0, 1], [0, 0, 1]])))
     assert repr(d) == (
@@ -175,8 +183,13 @@ def test_no_problems_are_a_batch():
 
 def test_bfloat16_is_told_what_holds_it():
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    with pytest.raises(TypeError, match="bfloat16: float32 holds them exactly"):
-        gm.assign(np.eye(2).astype(ml_dtypes.bfloat16))
+    given = np.eye(3).astype(ml_dtypes.bfloat16)
+    for call in (
+        gm.assign, gm.maximum_matching, gm.general.maximum_matching,
+        gm.general.maximum_weight_matching, linalg.mc64, linalg.dmperm,
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"bfloat16\)?: float32 holds them exactly"):
+            call(given)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mtx"])
