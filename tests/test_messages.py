@@ -248,7 +248,8 @@ NO_PROOF = [
     case("problem 1 of 1", lambda: gm.assign([ONES])[1]),
     case(
         "result must be BoundedMatching, GeneralWeightMatching, GeneralMatching, RankedBatch, "
-        "RankedAssignments, BatchTransport, BatchAssignment, Transport, Assignment, MatchingEdges, "
+        "RankedAssignments, BatchTransport, BatchAssignment, Transport, Assignment, EdgeSet, "
+        "MatchingEdges, "
         "Alternatives, LexicographicAssignment, BottleneckAssignment, DulmageMendelsohn, "
         "ProductMatching, BlockTriangularForm, BMatching or Matching; got list",
         gm.verify, ONES, [0],
