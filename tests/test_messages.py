@@ -249,9 +249,8 @@ NO_PROOF = [
     case(
         "result must be BoundedMatching, GeneralWeightMatching, GeneralMatching, RankedBatch, "
         "RankedAssignments, BatchTransport, BatchAssignment, Transport, Assignment, EdgeSet, "
-        "MatchingEdges, "
-        "Alternatives, LexicographicAssignment, BottleneckAssignment, DulmageMendelsohn, "
-        "ProductMatching, BlockTriangularForm, BMatching or Matching; got list",
+        "MatchingEdges, Alternatives, LexicographicAssignment, BottleneckAssignment, "
+        "DulmageMendelsohn, ProductMatching, BlockTriangularForm, BMatching or Matching; got list",
         gm.verify, ONES, [0],
     ),
     case("the costs are infeasible: 2 rows may be assigned to 1 columns only, so no full "
