@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import gpumatch.certificates as certificates
     import gpumatch.csgraph as csgraph
     import gpumatch.distributed as distributed
     import gpumatch.general as general
@@ -55,6 +56,7 @@ __all__ = [
     "algorithms",
     "alternatives",
     "assign",
+    "certificates",
     "csgraph",
     "distributed",
     "forced_edges",
@@ -98,7 +100,10 @@ _HOME = {
     "verify": "certificates",
     "warmup": "compiling",
 }
-_MODULES = ("costs", "csgraph", "distributed", "general", "io", "linalg", "optimize", "plot")
+_MODULES = (
+    *("certificates", "costs", "csgraph", "distributed", "general", "io", "linalg", "optimize"),
+    "plot",
+)
 
 
 def __getattr__(name: str) -> Any:

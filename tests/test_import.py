@@ -61,6 +61,12 @@ def test_a_matching_on_the_cpu_brings_numba_and_scipy_alone():
     assert packages & HEAVY == {"numba", "scipy"}
 
 
+def test_each_module_is_there_before_anything_else_is_used():
+    """Not because another name has imported it."""
+    for name in gpumatch._MODULES:
+        assert "gpumatch" in packages_after(f"import gpumatch; gpumatch.{name}.__all__")
+
+
 def test_every_public_name_is_there_and_listed():
     for name in gpumatch.__all__:
         assert name in dir(gpumatch)
