@@ -20,7 +20,14 @@ from gpumatch.dispatch.arguments import checked_threads
 from gpumatch.interop.tensors import is_tensor, source_of
 from gpumatch.numeric.arrays import PROTOCOLS, as_array, refuse_masks
 from gpumatch.problems.cardinality import InfeasibleError
-from gpumatch.problems.frames import are_plain, limits_of, pairs_of_many, pairs_of_one, solver
+from gpumatch.problems.frames import (
+    are_plain,
+    limit_of,
+    limits_of,
+    pairs_of_many,
+    pairs_of_one,
+    solver,
+)
 from gpumatch.running.interrupts import InterruptsHeld
 
 __all__ = ["linear_sum_assignment", "linear_sum_assignment_batch"]
@@ -162,7 +169,8 @@ def linear_sum_assignment_batch(
     limits = limits_of(cost_limit, len(problems))
     found: Any = None
     if cost_limit is not None and not getattr(problems, "on_device", False):
-        found = pairs_of_many(problems, maximize, cost_limit, threads)
+        given = cost_limit if limits is None else limits
+        found = pairs_of_many(problems, maximize, given, threads)
     if found is None:
         found = [None] * len(problems)
     if None not in found:
@@ -170,7 +178,9 @@ def linear_sum_assignment_batch(
     for k, problem in enumerate(problems):
         if found[k] is None:
             try:
-                limit = cost_limit if limits is None else limits[k]
+                limit = cost_limit
+                if limits is not None:
+                    limit = limit_of(limits, k, problem.shape[0])
                 found[k] = linear_sum_assignment(problem, maximize, limit)
             except (TypeError, ValueError) as exc:
                 raise type(exc)(f"problem {k}: {exc}") from None

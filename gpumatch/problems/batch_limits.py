@@ -14,8 +14,9 @@ import numpy as np
 
 from gpumatch.contracts.batch import LARGEST, LARGEST_INTEGER
 from gpumatch.numeric.arrays import array_of, as_array, has_length
+from gpumatch.problems.frames import limit_of
 
-__all__ = ["Gates", "gates_of", "limit_of"]
+__all__ = ["Gates", "gates_of"]
 
 
 class Gates(NamedTuple):
@@ -62,12 +63,6 @@ def gates_of(
     return Gates(-values if maximize else values, is_integer, lines)
 
 
-def limit_of(limits: Any, k: int, rows: int) -> Any:
-    """Return the limit of problem k, or those of its rows. A line of an array may be longer."""
-    own = limits[k]
-    return own[:rows] if getattr(limits, "ndim", 0) == 2 else own
-
-
 def _numbers(limits: Sequence[Any]) -> np.ndarray | None:
     """One limit each; None if one is no real number that a float holds."""
     given = np.asarray(array_of(np, limits) if hasattr(limits, "ndim") else [*limits])
@@ -92,10 +87,9 @@ def _lines(limits: Sequence[Any], rows: np.ndarray) -> np.ndarray | None:
 
 
 def _as_floats(given: np.ndarray) -> np.ndarray | None:
-    """Real numbers as float64; None if that rounds one."""
+    """Real numbers as float64; None if that might round one."""
     if given.dtype.kind not in "iuf" or given.dtype.itemsize > 8:
         return None
     values = given.astype(np.float64)
-    return (
-        values if given.dtype.kind == "f" or (values.astype(given.dtype) == given).all() else None
-    )
+    is_exact = given.dtype.kind == "f" or bool((abs(values) <= LARGEST_INTEGER).all())
+    return values if is_exact else None

@@ -22,6 +22,7 @@ from gpumatch.running.interrupts import InterruptsHeld
 __all__ = [
     "Pairs",
     "are_plain",
+    "limit_of",
     "limits_of",
     "mates_of",
     "pairs_of_many",
@@ -132,19 +133,28 @@ def limits_of(cost_limit: Any, count: int) -> Sequence[Any] | None:
 
     Raises
     ------
-    ValueError
-        If there are not as many.
+    ValueError, TypeError
+        If there are not as many, or if they are in no order, as in a dict.
     """
     if not has_length(cost_limit) or isinstance(cost_limit, str):
         return None
-    if not hasattr(cost_limit, "__len__"):
+    given = cost_limit
+    if not isinstance(cost_limit, (list, tuple)):
         cost_limit = as_array(cost_limit, "cost_limit")
+        if cost_limit.ndim == 0:
+            raise TypeError(f"cost_limit must be a number, a list or an array; got {given!r}")
     if len(cost_limit) != count:
         raise ValueError(
             f"cost_limit must be a number, or have {count} limits, one for each frame or for the "
             f"rows of each; got {len(cost_limit)}"
         )
     return cost_limit
+
+
+def limit_of(limits: Any, k: int, rows: int) -> Any:
+    """Return the limit of frame k, or those of its rows. A line of an array may be longer."""
+    own = limits[k]
+    return own[:rows] if getattr(limits, "ndim", 0) == 2 else own
 
 
 def are_plain(frames: Any) -> bool:
@@ -178,16 +188,22 @@ def pairs_of_many(
     try:
         if has_length(cost_limit) and has_length(cost_limit[0]):
             matrices = tuple(matrix.astype(_FLOAT64, copy=False) for matrix in matrices)
-            own = [_as_gates(one, len(matrix)) for one, matrix in zip(cost_limit, matrices)]
+            own = [
+                _as_gates(limit_of(cost_limit, k, len(matrix)), len(matrix))
+                for k, matrix in enumerate(matrices)
+            ]
             if any(one is None for one in own):
                 return None
             limits[:] = 0.0
             gates = np.concatenate([one for one in own if one is not None])
         else:
-            limits[:] = cost_limit
-            given = limits if has_length(cost_limit) else limits[:1]
+            given = np.asarray(cost_limit)
+            if given.dtype.kind not in "iuf":
+                return None
+            given = given.astype(_FLOAT64)
             if not (abs(given) <= _LARGEST).all():
                 return None
+            limits[:] = given
     except (TypeError, ValueError):  # the call for one frame says what is wrong
         return None
     dtype = matrices[0].dtype

@@ -14,9 +14,8 @@ from gpumatch.costs import CostBatch
 from gpumatch.numeric.arrays import array_module, array_of
 from gpumatch.numeric.gaps import rounding_above
 from gpumatch.problems import one_problem, row_limits
-from gpumatch.problems.batch_limits import limit_of
 from gpumatch.problems.cardinality import InfeasibleError
-from gpumatch.problems.frames import limits_of
+from gpumatch.problems.frames import limit_of, limits_of
 from gpumatch.problems.request import Request
 from gpumatch.problems.small_problems import violator_in
 from gpumatch.results.assignment import Assignment, BatchAssignment

@@ -9,6 +9,7 @@ import pytest
 
 import gpumatch as gm
 from gpumatch.certificates import load, save
+from gpumatch.optimize import linear_sum_assignment_batch
 from gpumatch.problems import one_by_one
 from gpumatch.problems.batch_limits import gates_of
 from tests.frames import KINDS, check_pairs, frame
@@ -129,3 +130,62 @@ def test_a_wrong_limit_is_seen():
     a.cost_limit[0] = np.array([0.5, 3.0])
     with pytest.raises(gm.CertificateError):
         gm.verify(costs, a)
+
+
+DOORS = {
+    "assign": lambda costs, limits: gm.assign(costs, cost_limit=limits),
+    "maximum": lambda costs, limits: gm.assign(costs, cost_limit=limits, cardinality="maximum"),
+    "optimize": lambda costs, limits: linear_sum_assignment_batch(costs, cost_limit=limits),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {0: 0.5, 1: 0.6, 2: 0.7},
+        {0.5, 0.6, 0.7},
+        b"abc",
+        "0.5",
+        True,
+        [True, False, True],
+        np.array([1j, 1, 2]),
+        np.ma.masked_array([0.1, 0.2, 0.3], [False, True, False]),
+    ],
+    ids=str,
+)
+def test_what_is_no_list_of_limits_is_refused(limits, door):
+    with pytest.raises(TypeError, match="cost_limit"):
+        DOORS[door](np.random.default_rng(5).random((3, 4, 5)), limits)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_lines_of_an_array_may_be_longer_than_frames(door):
+    rng = np.random.default_rng(6)
+    costs, limits = [rng.random((rows, 5)) for rows in (2, 0, 4)], rng.random((3, 4))
+    found = DOORS[door](costs, limits)
+    expected = DOORS[door](costs, [limits[0, :2], limits[1, :0], limits[2]])
+    for (rows, cols), (others, theirs) in zip(found, expected):
+        assert rows.tolist() == others.tolist()
+        assert cols.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_limits_of_pandas_are_taken_in_their_order_and_not_by_their_labels(door):
+    pandas = pytest.importorskip("pandas")
+    costs = np.random.default_rng(7).random((3, 3, 5))
+    for limits in (np.array([0.01, 0.2, 2.0]), np.arange(9.0).reshape(3, 3) / 9):
+        kind = pandas.Series if limits.ndim == 1 else pandas.DataFrame
+        found = DOORS[door](costs, kind(limits, index=[2, 1, 0]))
+        for (rows, cols), (others, theirs) in zip(found, DOORS[door](costs, limits)):
+            assert rows.tolist() == others.tolist()
+            assert cols.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_the_largest_integers_are_limits_of_floats_without_a_warning(dtype):
+    costs = np.random.default_rng(8).random((2, 3, 3))
+    limits = np.array([np.iinfo(dtype).max, 1], dtype)
+    a = gm.assign(costs, cost_limit=limits)
+    assert a.cost_limit == [float(np.iinfo(dtype).max), 1.0]
+    check(costs, a.cost_limit, a)
