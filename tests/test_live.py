@@ -108,6 +108,27 @@ def test_a_price_changes_nothing():
     assert np.array_equal(s.solve().row_to_col, after.row_to_col)
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("cardinality", ["full", "maximum", "any"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_pair_of_a_row_is_forbidden(kind, cardinality, maximize):
+    """The objective must be right at once, before a report looks at the pairs again."""
+    rng = np.random.default_rng(7)
+    none = -np.inf if maximize else np.inf
+    for of_line in (False, True):
+        C = rng.random((4, 5)) + 1
+        given = sp.csr_array(C) if kind == "sparse" else C
+        s = gm.Session(given, cardinality=cardinality, maximize=maximize)
+        col = int(s.solve().row_to_col[1])  # -1 of "any", which names some column, too
+        C[1, col] = none
+        if of_line:
+            s.set_row(1, C[1])
+        else:
+            s.forbid(1, col % 5)
+        expected = gm.assign(C, cardinality=cardinality, maximize=maximize).objective
+        assert s.objective == pytest.approx(expected, rel=1e-14)
+
+
 # -- infeasible states -----------------------------------------------------------------------------
 
 

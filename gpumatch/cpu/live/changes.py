@@ -217,7 +217,8 @@ def _refresh(own, nums, nums2, marks, marks2, x, mode):
         dual = lesser(dual, nums[SCALARS, TOP])
     set_dual(nums, x, dual)
     k = marks[MATE, x]
-    if k >= 0 and is_free == marks[FREE, x] and difference_below(own[x, k], nums2[DUAL, k]) <= dual:
+    stays = k >= 0 and own[x, k] < np.inf and is_free == marks[FREE, x]
+    if stays and difference_below(own[x, k], nums2[DUAL, k]) <= dual:
         return
     marks[COUNTS, BOUND] += marks[FREE, x] - is_free
     marks[FREE, x] = is_free
