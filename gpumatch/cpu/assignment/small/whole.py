@@ -43,7 +43,9 @@ def are_whole(values, start, across, rows, cols, near, far, limits):
     """
     if limits is None and values.itemsize == 4 and near > 0 and far <= SHORT * near:
         return True
-    first = np.float64(values[start]) if rows * cols > 0 else 0.0
+    if rows * cols == 0:
+        return True
+    first = np.float64(values[start])
     wide = _SPLITTER * first
     if abs(first) < np.inf and wide - (wide - first) != first:
         return False

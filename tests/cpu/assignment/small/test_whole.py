@@ -68,6 +68,11 @@ def test_limits_must_be_multiples_of_the_same_unit():
     assert not look(costs, np.array([2.0**50]))
 
 
+def test_nothing_is_read_of_a_problem_without_costs():
+    """Lines are longer than three columns, and the memory may end before the first."""
+    assert are_whole(np.empty(0), 0, 5, 0, 3, np.inf, 0.0, None)
+
+
 def test_sums_of_whole_numbers_are_exact():
     """No sum rounds, so the duals leave nothing, and each is a multiple of the unit."""
     rng = np.random.default_rng(4)
