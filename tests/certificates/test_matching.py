@@ -252,7 +252,7 @@ def test_a_size_that_is_not_that_of_the_mates_is_refused():
 
 
 def test_bounds_are_for_assignments():
-    with pytest.raises(TypeError, match=r"optimal is for .* or Assignment; got Matching"):
+    with pytest.raises(TypeError, match=r"optimal is for .*Assignment or EdgeSet; got Matching"):
         gm.verify(GRAPH, claim(), optimal=False)
     with pytest.raises(TypeError, match="sizes is for RankedBatch, BatchTransport or Batch"):
         gm.verify(GRAPH, claim(), sizes=(4, 3))

@@ -70,7 +70,7 @@ def test_rows_wait_once_the_steps_are_used_up():
 def test_a_tie_is_parted_by_an_unmatched_column():
     table = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
     vectors, links, found = state(table)
-    assert _bid(table, vectors, links, found, 1.0, None, None, FLOOR) == 0  # the limit is tied, too
-    assert sorted(found[COL].tolist()) == [-1, 0, 1] or sorted(found[COL].tolist()) == [0, 1, 2]
-    assert match_under_limit(table, vectors, links, found, 1.5, None, None, FLOOR, np.inf)
-    assert sorted(found[COL].tolist()) == [0, 1, 2]
+    assert _bid(table, vectors, links, found, 1.0, None, None, FLOOR) == 1  # the limit is tied, too
+    for limit in (1.0, 1.5):
+        assert match_under_limit(table, vectors, links, found, limit, None, None, FLOOR, np.inf)
+        assert sorted(found[COL].tolist()) == [0, 1, 2]
