@@ -23,6 +23,7 @@ from gpumatch.results.assignment import Assignment
 from gpumatch.running.interrupts import InterruptsHeld
 
 with InterruptsHeld():
+    from gpumatch.cpu.live.changes import FIT
     from gpumatch.cpu.live.tables import Report
     from gpumatch.problems.live import Wish, live_costs, report_of
 
@@ -355,7 +356,7 @@ class Session(OneThread):
 
     def _changed(self, fit: int, values: Any) -> None:
         """Forget what was known before a change; raise an error if its costs were not fit."""
-        if fit:
+        if fit != FIT:
             raise self._kind.error(fit, values)
         self._report = None
 
